@@ -227,6 +227,11 @@ def file_server_order(
         upload_hours=files.upload_hours,
         shared=settings.sessions.storage,
         quota=files.quota,
+        fetch={
+            "hosts": files.fetch_hosts,
+            "http": files.fetch_http,
+            "proxy": files.fetch_proxy,
+        },
     )
 
 

@@ -90,7 +90,13 @@ needs_of() {
             need make make
             [ -n "$(ls /usr/lib/postgresql/*/bin/initdb 2> /dev/null)" ] || need initdb postgresql
             need rclone rclone
+            need bzip2 bzip2
+            need xz xz-utils
+            need zip zip
+            need zstd zstd
             need curl curl
+            need litmus litmus
+            need cadaver cadaver
             # Every login shell that Debian packages (tests/support/login_shells.py).
             need bsd-csh csh
             need busybox busybox

@@ -175,7 +175,13 @@ class Services:
         )
         self.files = Files(self.file_servers, self._record)
         self.shares = FolderShares(
-            self.files, stores.shares, systems.accounts, self.clock, self._record
+            self.files,
+            stores.shares,
+            systems.accounts,
+            self.clock,
+            self._record,
+            stores.sessions.mounting,
+            check_names=self.settings.files.check_names,
         )
         self.storage = Storage(
             systems.files,

@@ -12,7 +12,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Unpack
 
-from sqlalchemy import Connection, Engine, Row, bindparam, func, or_
+from sqlalchemy import Connection, Engine, Row, String, bindparam, func, or_, type_coerce
 from sqlalchemy.exc import IntegrityError
 from sqlmodel import Session as Database
 from sqlmodel import SQLModel, col, delete, select, update
@@ -281,6 +281,14 @@ class SessionStore:
             live[row.id] = known if known and known[0] == row else (row, _validated(row))
         self._live = live
         return [session for _, session in live.values()]
+
+    def mounting(self, owner: str) -> list[Session]:
+        """A user's live sessions, and those of others that mount one of the user's folders."""
+        mounts = type_coerce(col(SessionRow.mounts), String)
+        shared = mounts.contains(f'"folder": "{owner}/', autoescape=True)
+        return self._where(
+            col(SessionRow.state).in_(LIVE), or_(col(SessionRow.owner) == owner, shared)
+        )
 
     def hub_prefixes(self) -> dict[str, str]:
         """The paths of JupyterHub's servers in live sessions, by the session's id."""

@@ -107,6 +107,7 @@ def _portal(services: Services) -> Flask:
         version=release(),
         own_registries=bool(services.registry_logins.registries),
         file_roots=tuple(settings.files.roots),
+        share_checks_names=settings.files.check_names,
     )
     branding.install(app, services.settings.web)
     security.install(app, services.settings.web)

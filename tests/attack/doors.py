@@ -7,9 +7,11 @@ login node, started as the user by the same command, which allows more requests 
 from __future__ import annotations
 
 import base64
+import io
 import json
 import secrets
 import ssl
+import tarfile
 import tempfile
 import time
 from collections.abc import Callable, Mapping
@@ -222,6 +224,18 @@ class Doors:
             answer = self.append(answer, start, piece)
         return answer
 
+    def tus_joined(self, folder: str, name: str, text: bytes) -> Answer:
+        """Upload a file in two parts, which are joined."""
+        half, places = len(text) // 2, []
+        for piece in (text[:half], text[half:]):
+            headers = {**_TUS, **_PIECE, "Upload-Concat": "partial"}
+            headers["Upload-Length"] = str(len(piece))
+            answer = self.client.data("POST", "uploads/", piece, headers)
+            places.append(answer.headers.get("location", ""))
+        headers = {**_TUS, "Upload-Concat": f"final;{' '.join(places)}"}
+        headers["Upload-Metadata"] = _metadata(folder, name)
+        return self.client.data("POST", "uploads/", None, headers)
+
     def begin(self, folder: str, name: str, length: int) -> Answer:
         """Begin an upload."""
         return self._create(folder, name, length)
@@ -239,9 +253,7 @@ class Doors:
         return self.client.data("DELETE", place, None, _TUS)
 
     def _create(self, folder: str, name: str, length: int, text: bytes = b"") -> Answer:
-        fields = {"path": f"{folder}/{name}", "on_conflict": "replace", "modified": "1700000000"}
-        metadata = (f"{key} {base64.b64encode(v.encode()).decode()}" for key, v in fields.items())
-        headers = {**_TUS, "Upload-Length": str(length), "Upload-Metadata": ",".join(metadata)}
+        headers = {**_TUS, "Upload-Length": str(length), "Upload-Metadata": _metadata(folder, name)}
         if text:
             headers |= _PIECE
         return self.client.data("POST", "uploads/", text or None, headers)
@@ -294,6 +306,12 @@ class Doors:
         """Move a file by an operation from another file system."""
         self.put(ACROSS, name, text)
         return self.operate("move", f"{ACROSS}/{name}", folder)
+
+    def op_unpack(self, folder: str, name: str, text: bytes) -> Answer:
+        """Unpack an archive to a name that is new."""
+        archive = f"{_new(name)}.tar"
+        self.put(SOURCES, archive, _archive(name, text))
+        return self.operate("unpack", f"{SOURCES}/{archive}", folder)
 
     def begin_operation(
         self, kind: str, item: str, to: str = "", conflict: str = "replace", mode: str = ""
@@ -349,6 +367,29 @@ class Doors:
         }
 
 
+def _metadata(folder: str, name: str) -> str:
+    """The header Upload-Metadata."""
+    fields = {"path": f"{folder}/{name}", "on_conflict": "replace", "modified": "1700000000"}
+    return ",".join(f"{key} {base64.b64encode(v.encode()).decode()}" for key, v in fields.items())
+
+
+def _archive(name: str, text: bytes) -> bytes:
+    """A tar file with a folder that contains a file and a link."""
+    written = io.BytesIO()
+    with tarfile.open(fileobj=written, mode="w") as archive:
+        for path in ("tree", "tree/deep"):
+            member = tarfile.TarInfo(path)
+            member.type, member.mode = tarfile.DIRTYPE, 0o755
+            archive.addfile(member)
+        member = tarfile.TarInfo(f"tree/deep/{name}")
+        member.size = len(text)
+        archive.addfile(member, io.BytesIO(text))
+        member = tarfile.TarInfo("tree/link")
+        member.type, member.linkname = tarfile.SYMTYPE, f"deep/{name}"
+        archive.addfile(member)
+    return written.getvalue()
+
+
 def _new(name: str) -> str:
     return f"{secrets.token_hex(4)}-{name}"
 
@@ -362,6 +403,7 @@ FILE_DOORS: dict[str, Callable[[Doors, str, str, bytes], Answer]] = {
         Doors.dav_put,
         Doors.tus_whole,
         Doors.tus_pieces,
+        Doors.tus_joined,
         Doors.dav_copy,
         Doors.dav_move,
         Doors.dav_move_across,
@@ -372,5 +414,6 @@ FILE_DOORS: dict[str, Callable[[Doors, str, str, bytes], Answer]] = {
 }
 """They put one file in the place of another."""
 EVERY_DOOR = FILE_DOORS | {
-    door.__name__: door for door in (Doors.dav_copy_new, Doors.dav_copy_tree, Doors.op_copy_tree)
+    door.__name__: door
+    for door in (Doors.dav_copy_new, Doors.dav_copy_tree, Doors.op_copy_tree, Doors.op_unpack)
 }

@@ -17,8 +17,9 @@ from tests.support.client import Json
 from tests.support.cluster import Cluster, wait_for
 
 NAME = "report.txt"
-CONTENTS = ("save", "put", "put_large", "dav_put", "tus_whole", "tus_pieces")
+CONTENTS = ("save", "put", "put_large", "dav_put", "tus_whole", "tus_pieces", "tus_joined")
 """The doors by which she sends what is written."""
+MOVED_OR_COPIED = tuple(door for door in FILE_DOORS if door not in CONTENTS)
 TEXT = b"her report\n" * 6000
 WRITTEN_AGAIN = 2.5
 """Seconds in which the record of an operation that runs is written again."""
@@ -183,14 +184,12 @@ def check_plain(status: Json, plain: Json) -> None:
     assert "security.capability" not in status["attributes"]
 
 
-@pytest.mark.parametrize(
-    ("door", "kind"), in_turn(FILE_DOORS, [kind for kind in KINDS if kind != "sticky"])
-)
-def test_p2_her_file_in_the_place_of_his_has_none_of_his_permissions(
-    shared: Shared, door: str, kind: str
-) -> None:
-    """P2: his mode 6777 and his list were hers, and he wrote a program into her file."""
-    path, plain = shared.path(kind), fresh(shared, kind)
+def put_over_his(shared: Shared, door: str, kind: str) -> tuple[Json, bool]:
+    """She puts her file in the place of his, which has mode 6777 and capabilities.
+
+    Returns what it is like, and whether he could write into it afterwards.
+    """
+    path = shared.path(kind)
     with shared.meddling("hold", {"folder": path, "bait": NAME}) as report:
         shared.wait_for_bait(f"{path}/{NAME}")
         give_capability = f"setcap cap_net_raw+ep {path}/{NAME} 2>/dev/null || true"
@@ -198,12 +197,36 @@ def test_p2_her_file_in_the_place_of_his_has_none_of_his_permissions(
         answer = FILE_DOORS[door](shared.she.doors, shared.location(kind), NAME, TEXT)
         assert answer.status < 300, answer.body
         status = about(shared, kind, NAME)
+    return status, bool(report["written"])
+
+
+PLAIN_KINDS = [kind for kind in KINDS if kind != "sticky"]
+
+
+@pytest.mark.parametrize(("door", "kind"), in_turn(MOVED_OR_COPIED, PLAIN_KINDS))
+def test_p2_her_file_in_the_place_of_his_has_none_of_his_permissions(
+    shared: Shared, door: str, kind: str
+) -> None:
+    """P2: his mode 6777 and his list were hers, and he wrote a program into her file."""
+    plain = fresh(shared, kind)
+    status, written = put_over_his(shared, door, kind)
     assert status["owner"][0] == shared.she.account.uid
     check_plain(status, plain)
     his_share = kind in ("his", "hers")  # he may write there what she makes
-    assert his_share or not report["written"]
+    assert his_share or not written
     if not his_share:
         assert about(shared, kind, NAME)["contents"] == status["contents"]
+
+
+@pytest.mark.parametrize(("door", "kind"), in_turn(CONTENTS, PLAIN_KINDS))
+def test_p2_what_she_writes_into_his_file_gives_it_nothing_of_hers(
+    shared: Shared, door: str, kind: str
+) -> None:
+    """It stays his, and loses what the kernel takes from a file that somebody else writes."""
+    status, _ = put_over_his(shared, door, kind)
+    assert status["owner"][0] == shared.he.account.uid
+    assert not int(status["mode"], 8) & 0o6000, status["mode"]
+    assert "security.capability" not in status["attributes"]
 
 
 @pytest.mark.parametrize(("door", "mode"), in_turn(CONTENTS, ("600", "640", "755")))

@@ -78,7 +78,10 @@ def test_p3_an_operation_ends_access_before(
     cluster: Cluster, alice: Api, bob: Api, path: str
 ) -> None:
     order = {"kind": "move", "items": [path], "to": "home"}
-    alice.ask("POST", "/files/operations", 202, json=order)
+    refused = alice.ask("POST", "/files/operations", 409, json=order)
+    assert "shared with bob" in refused["detail"]
+    assert listed(alice) == ["p3"]
+    alice.ask("POST", "/files/operations", 202, json=order | {"end_shares": True})
     assert cluster.shell("login", "cat ~/p3/file", user="alice") == "secret\n"
     assert not bob_reads(cluster, "/home/alice/p3/file")
     assert not bob_reads(cluster, "/home/alice/p3/sub/file")

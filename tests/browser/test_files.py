@@ -209,6 +209,20 @@ def test_folders_are_made_and_files_renamed_moved_and_copied(
     expect(page.locator("#picked")).to_be_hidden()  # the answer has come: nothing is selected
 
 
+def test_an_archive_is_unpacked_beside_itself(cluster: Cluster, log_in: LogIn, desk: None) -> None:
+    bash(cluster, "cd ~/desk && tar -czf packed.tgz photos table.csv")
+    page = log_in(WHO)
+    page.goto(f"{cluster.url}/files/home/desk")
+    unpack = page.locator("#picked").get_by_role("button", name="Unpack")
+    entry_row(page, "table.csv").locator(".c-size").click()
+    expect(page.locator("#picked-count")).to_contain_text("1 selected")
+    expect(unpack).to_be_hidden()
+    entry_row(page, "packed.tgz").locator(".c-size").click()
+    unpack.click()
+    expect(entry_row(page, "packed")).to_be_visible()
+    assert bash(cluster, "ls ~/desk/packed") == "photos\ntable.csv\n"
+
+
 def test_permissions_are_set_and_a_deletion_counts_first(
     cluster: Cluster, log_in: LogIn, desk: None
 ) -> None:

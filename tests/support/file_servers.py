@@ -43,6 +43,8 @@ class FakeFileServers:
 
     folder: Path
     away: bool = False
+    refusal: Unavailable | None = None
+    """Raised instead of starting a server."""
     starts: list[str] = field(default_factory=list)
     """Users whose server was started, in order."""
     running: dict[str, Server] = field(default_factory=dict)
@@ -51,13 +53,16 @@ class FakeFileServers:
     """Uploads of each user that are not complete."""
 
     def home(self, user: str) -> Path:
-        """The user's home directory."""
+        """The user's home directory, at first with an empty storage area."""
         path = self.folder / "homes" / user
-        (path / "storage").mkdir(parents=True, exist_ok=True)
+        if not path.exists():
+            (path / "storage").mkdir(parents=True)
         return path
 
     def start(self, owner: str, order: StartOrder) -> tuple[str, int]:
         """Start a server."""
+        if self.refusal is not None:
+            raise self.refusal
         if self.away:
             raise Unavailable("The login node does not answer.")
         self.kill(owner)
@@ -73,6 +78,7 @@ class FakeFileServers:
                 upload_hours=order.upload_hours,
                 shared=f"{self.folder}/homes/{{user}}/{order.shared}",
                 quota=order.quota,
+                fetch=order.fetch,
             ),
             listen((0, 0)),
         )

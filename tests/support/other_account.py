@@ -8,7 +8,8 @@ import shutil
 import subprocess
 import tempfile
 import threading
-from collections.abc import Iterable, Iterator
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -57,6 +58,32 @@ def as_bob(*command: str, input: str = "") -> str:
         cwd="/",
     )
     return done.stdout
+
+
+def done_by_bob(work: Callable[[], object]) -> int:
+    """Do work in a process with bob's rights and a umask of 022; returns its exit status."""
+    return done_by(BOB, work)
+
+
+def done_by(
+    account: pwd.struct_passwd, work: Callable[[], object], groups: Sequence[int] = ()
+) -> int:
+    """Do work in a process of an account, with a umask of 022; returns its exit status."""
+    child = os.fork()
+    if child:
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    status = 1
+    try:
+        os.setgroups(groups)
+        os.setgid(account.pw_gid)
+        os.setuid(account.pw_uid)
+        os.umask(0o022)
+        work()
+        status = 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(status)
 
 
 def readable_by_bob(paths: Iterable[Path]) -> set[Path]:

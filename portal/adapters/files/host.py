@@ -77,7 +77,10 @@ class SshFileServers(FileServerHost):
         return remaining if isinstance(remaining, int) else 0
 
     def _run(self, owner: str, order: StartOrder, *options: str) -> dict[str, object]:
-        text = json.dumps(asdict(order)).encode()
+        values = asdict(order)
+        if not order.fetch:  # hosts with an earlier version do not know it
+            del values["fetch"]
+        text = json.dumps(values).encode()
         argv = [self._command, "file-server", *options]
         result = self._transport.run(owner, argv, stdin=text, seconds=START_SECONDS)
         if result.code != 0:

@@ -29,6 +29,14 @@ class _Value(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True)
 
 
+class Saving(_Value):
+    """How new contents of a file are written."""
+
+    how: Literal["replace", "in_place", "refused"]
+    detail: Annotated[str, Field(max_length=4096)]
+    """What cannot be kept, or why it is refused; often ""."""
+
+
 class Entry(_Value):
     """One entry of a folder: a file, folder, link or special file."""
 
@@ -45,6 +53,8 @@ class Entry(_Value):
     etag: Annotated[str, Field(max_length=200)]
     link: Name | None
     """The target of a link."""
+    saving: Saving | None = None
+    """Of a single file; None in lists."""
 
 
 class Listing(_Value):
@@ -87,7 +97,7 @@ class Operation(_Value):
     """A background operation, for example a copy."""
 
     id: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
-    kind: Literal["copy", "move", "delete", "mode"]
+    kind: Literal["copy", "move", "delete", "mode", "unpack", "fetch"]
     state: Literal["waiting", "running", "done", "failed", "cancelled", "interrupted"]
     files: Count = 0
     files_total: Count | None = None
@@ -96,6 +106,8 @@ class Operation(_Value):
     current: Name = ""
     problems: Annotated[tuple[OperationProblem, ...], Field(max_length=100)] = ()
     problem_count: Count = 0
+    detail: Name = ""
+    """The result in words."""
     to: Path | None = None
     """The target folder; None for operations that only delete or change."""
     started: When | None = None
@@ -114,8 +126,10 @@ class Upload(_Value):
     id: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
     path: Path
     name: Name
-    length: Count
+    length: Count | None
+    """None if the client sends it later."""
     offset: Count
+    is_partial: bool = False
     expires: When
 
 

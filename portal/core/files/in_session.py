@@ -1,10 +1,11 @@
-"""Paths of files in a session that has mounted their folder."""
+"""Paths of files in a session that has mounted their folder, and locations of mounted folders."""
 
 from __future__ import annotations
 
 from urllib.parse import quote, unquote
 
-from portal.core.launch.mounts import mount_name
+from portal.core.files.location import SAFE
+from portal.core.launch.mounts import Mount, mount_name
 from portal.core.session.session import Home, Session
 from portal.node.common.folder_name import HOME
 
@@ -12,9 +13,9 @@ from portal.node.common.folder_name import HOME
 def path_in_session(session: Session, location: str, storage: str) -> str:
     """The path below the session's home, percent-encoded; "" if the session does not have it.
 
-    `storage`: the path of the owner's storage folders (storage_of); if it is outside of the home, a
-    session in the owner's home directory does not have it. Apps name files in UTF-8, so names in
-    other encodings cannot be opened.
+    `location` is canonical. `storage`: the path of the owner's storage folders (storage_of); if it
+    is outside of the home, a session in the owner's home directory does not have it. Apps name
+    files in UTF-8, so names in other encodings cannot be opened.
     """
     if not _is_text(location):
         return ""
@@ -22,9 +23,10 @@ def path_in_session(session: Session, location: str, storage: str) -> str:
     if session.home is Home.PERSISTENT:
         return _in_own_home(names, storage)
     for mount in session.mounts:
-        start = _location_of(mount.folder, mount.owner)
+        start = location_of(mount).split("/")
         if names[: len(start)] == start:
-            return "/".join([mount_name(mount, session.mounts), *names[len(start) :]])
+            name = quote(mount_name(mount, session.mounts), safe=SAFE)
+            return "/".join([name, *names[len(start) :]])
     return ""
 
 
@@ -35,10 +37,11 @@ def _in_own_home(names: list[str], storage: str) -> str:
     return "/".join([*start, *names[1:]])
 
 
-def _location_of(folder: str, owner: str) -> list[str]:
-    if owner:
-        return ["shared", *folder.split("/")]
-    return ["home"] if folder == HOME else ["storage", folder]
+def location_of(mount: Mount) -> str:
+    """The canonical location of a mounted folder."""
+    if mount.owner:
+        return f"shared/{mount.owner}/{quote(mount.name, safe=SAFE)}"
+    return HOME if mount.folder == HOME else f"storage/{quote(mount.folder, safe=SAFE)}"
 
 
 def _is_text(location: str) -> bool:

@@ -52,6 +52,8 @@ class StartOrder:
     shared: str = ""
     """The directory of any user's storage folders: the site's setting."""
     quota: Mapping[str, str] = field(default_factory=dict)
+    fetch: Mapping[str, object] = field(default_factory=dict)
+    """From where files may be fetched: hosts, http, proxy."""
     unless: str = ""
     """The id of a server: if it still runs, no other is started."""
 

@@ -197,10 +197,15 @@ def open_regular(option: str, path: str) -> Iterator[BinaryIO]:
 
 def read_mount(value: str, storage: str, user: str, home: str) -> list[str]:
     """A folder, by its name in the storage or its path, as in Request.binds; raises OptionError."""
+    base = os.path.join(home, storage.replace("{user}", user))
     folder, colon, mode = value.rpartition(":")
-    if not colon or mode not in ("ro", "rw"):
+    # A storage folder's name may end with “:ro”, or begin with “~”.
+    if not colon or mode not in ("ro", "rw") or _is_storage_folder(base, value):
         folder, mode = value, "rw"
-    if shared := _SHARED.fullmatch(folder):
+    shared = _SHARED.fullmatch(folder)
+    if _is_storage_folder(base, folder):
+        path = os.path.join(base, folder)
+    elif shared:
         path = _shared_folder(folder, shared[1], storage)
         mode = mode if os.access(path, os.W_OK) else "ro"
     elif folder.startswith(("/", "~")):
@@ -208,8 +213,7 @@ def read_mount(value: str, storage: str, user: str, home: str) -> list[str]:
     elif folder == "home":
         path = home
     elif not name_problem(folder):
-        base = storage.replace("{user}", user)
-        path = os.path.join(base if base.startswith("/") else os.path.join(home, base), folder)
+        path = os.path.join(base, folder)
     else:
         raise OptionError(f"--mount: {folder!r} is neither a storage folder's name nor a path")
     if any(ord(letter) < 32 for letter in path):
@@ -217,6 +221,10 @@ def read_mount(value: str, storage: str, user: str, home: str) -> list[str]:
     if not os.path.isdir(path):
         raise OptionError(f"--mount: there is no folder {path}")
     return [os.path.normpath(path), mode, *([shared[1]] if shared else [])]
+
+
+def _is_storage_folder(base: str, name: str) -> bool:
+    return not name_problem(name) and os.path.isdir(os.path.join(base, name))
 
 
 def _shared_folder(folder: str, owner: str, storage: str) -> str:

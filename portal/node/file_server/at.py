@@ -24,6 +24,7 @@ _OPENAT2 = 437
 """The system call's number, the same on all architectures."""
 _BENEATH_WITHOUT_LINKS = 0x08 | 0x04 | 0x02
 """RESOLVE_BENEATH, RESOLVE_NO_SYMLINKS, RESOLVE_NO_MAGICLINKS of openat2(2)."""
+LINKS = "/proc/sys/fs/protected_hardlinks"
 _HOW = struct.Struct("=QQQ")
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -81,6 +82,11 @@ def open_trusted(path: str | bytes, folder: int | None = None) -> int:
     return os.open(path, PATH | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
 
 
+def make_trusted(path: str) -> None:
+    """Create a directory of the site's settings, and those above it; raises OSError."""
+    os.makedirs(path, exist_ok=True)
+
+
 def status_of_trusted(path: str) -> os.stat_result:
     """The status of a path of the site's settings; raises OSError."""
     return os.stat(path)
@@ -136,6 +142,14 @@ def read_link(folder: int, name: bytes) -> bytes:
     return os.readlink(name, dir_fd=folder)
 
 
+def attribute_of(folder: int, name: bytes, attribute: str) -> bytes:
+    """An extended attribute of a name that is no link, only to show; raises OSError."""
+    if b"/" in name or b"\0" in name or name == b"..":
+        raise ValueError("not a single name")
+    path = os.fsencode(descriptor_path(folder)) + b"/" + name
+    return os.getxattr(path, attribute, follow_symlinks=False)
+
+
 def names(folder: int) -> list[bytes]:
     """The names in a directory; raises OSError."""
     return [os.fsencode(name) for name in os.listdir(folder)]
@@ -166,6 +180,24 @@ def current_path(descriptor: int) -> str:
     return os.readlink(descriptor_path(descriptor))
 
 
+def mount_of(descriptor: int) -> bytes:
+    """The mount that an open file is on; raises OSError."""
+    with open(f"/proc/self/fdinfo/{descriptor}", "rb") as file:
+        return next((line for line in file if line.startswith(b"mnt_id:")), b"")
+
+
+def links_are_protected() -> bool:
+    """Whether the kernel refuses hard links to files that the user may not write.
+
+    Otherwise another user could link any file of the user's into a folder that both can write.
+    """
+    try:
+        with open(LINKS) as file:
+            return file.read().strip() == "1"
+    except OSError:
+        return False
+
+
 def may(descriptor: int, mode: int) -> bool:
     """access(2)."""
     return os.access(descriptor_path(descriptor), mode)
@@ -179,6 +211,11 @@ def space(descriptor: int) -> os.statvfs_result:
 def change_mode(descriptor: int, mode: int) -> None:
     """chmod(2); raises OSError."""
     os.chmod(descriptor_path(descriptor), mode)
+
+
+def change_group(descriptor: int, group: int) -> None:
+    """chgrp; raises OSError."""
+    os.chown(descriptor_path(descriptor), -1, group)
 
 
 def set_times(descriptor: int, accessed: int, modified: int) -> None:

@@ -6,7 +6,7 @@ import os
 
 from portal.node.file_server import entries
 from portal.node.file_server.access.subjects import Share, read_access, read_subject
-from portal.node.file_server.errors import no_such
+from portal.node.file_server.errors import Refused, no_such
 from portal.node.file_server.location import Location, parse
 from portal.node.file_server.operations.renaming import rename
 from portal.node.file_server.quota import quota_of
@@ -51,7 +51,7 @@ def _list(files: UserFiles, request: Request, location: Location) -> None:
 
 def _entry(files: UserFiles, request: Request, location: Location) -> None:
     request.reply_json(
-        files.deadlines.call(location.root, lambda: entries.entry(files.roots, location))
+        files.deadlines.call(location.root, lambda: entries.described(files.roots, location))
     )
 
 
@@ -131,10 +131,12 @@ def _compare_shares(files: UserFiles, request: Request, _: Location) -> None:
 
 
 def _share(files: UserFiles, request: Request, location: Location) -> None:
-    """Answer PUT /v1/shares/<location>: {kind, name, access}."""
+    """Answer PUT /v1/shares/<location>: {kind, name, access, must_exist}."""
     files.reach(location)
     data = request.json()
     subject = read_subject(data.get("kind"), data.get("name"))
+    if data.get("must_exist") is True and subject.number is None:
+        raise Refused(422, "no_account", f"There is no {subject.kind} of this name.", "name")
     access = read_access(data.get("access"))
     _reply_change(request, files.shares.give(location, Share(subject, access)))
 

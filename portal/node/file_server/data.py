@@ -5,7 +5,7 @@ from __future__ import annotations
 from portal.node.file_server import contents
 from portal.node.file_server.archives.archives import send_archive
 from portal.node.file_server.dav import dav
-from portal.node.file_server.errors import Refused, no_such
+from portal.node.file_server.errors import Refused, no_method, no_such
 from portal.node.file_server.location import parse
 from portal.node.file_server.uploads import tus
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 def answer(files: UserFiles, request: Request) -> None:
     """Answer one request; raises Refused or OSError."""
     _, _, area, *path = request.route.split("/", 3)
-    reads = area == "archive" or request.command in ("GET", "HEAD", "OPTIONS", "PROPFIND")
-    if request.read_only and not reads:
-        raise Refused(403, "permission", "This token was created without “files:write”.")
     if area == "uploads":
         tus.answer(files.uploads, request, path[0] if path else "")
         return
+    reads = area == "archive" or request.command in ("GET", "HEAD", "OPTIONS", "PROPFIND")
+    if request.read_only and not reads:
+        raise Refused(403, "permission", "This token was created without “files:write”.")
     if area == "dav":
         location = parse(path[0] if path else "")
         files.reach(location)
@@ -39,7 +39,7 @@ def answer(files: UserFiles, request: Request) -> None:
 
 def _archive(files: UserFiles, request: Request, location: Location) -> None:
     if request.command not in ("GET", "HEAD", "POST"):
-        raise Refused(405, "method", "This address can only be read.")
+        raise no_method("GET, HEAD, POST")
     send_archive(files, request, location)
 
 
@@ -51,4 +51,4 @@ def _file(files: UserFiles, request: Request, location: Location) -> None:
     elif request.command == "DELETE":
         contents.remove_file(files, request, location)
     else:
-        raise Refused(405, "method", "This address does not accept that kind of request.")
+        raise no_method("GET, HEAD, PUT, DELETE")

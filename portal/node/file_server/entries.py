@@ -9,7 +9,7 @@ import pwd
 import stat
 
 from portal.node.common.natural_sort import natural_key
-from portal.node.file_server import at
+from portal.node.file_server import at, in_place
 from portal.node.file_server.errors import Refused
 from portal.node.file_server.location import PART_PREFIX, Location, shown
 from portal.node.file_server.roots import Roots
@@ -47,7 +47,7 @@ def listing(roots: Roots, location: Location, query: Mapping[str, str]) -> dict[
         raise Refused(422, "value", "Sort by name, size or modified.", "sort")
     offset, limit = _number(query, "offset", 0), min(_number(query, "limit", 200), MOST)
     search = query.get("search", "").casefold()
-    with roots.folder(location) as folder:
+    with roots.folder(location, to_show=True) as folder:
         names = [name for name in at.names(folder) if _is_listed(name, query)]
         if search:
             names = [name for name in names if search in shown(name).casefold()]
@@ -70,6 +70,19 @@ def listing(roots: Roots, location: Location, query: Mapping[str, str]) -> dict[
         "offset": offset,
         "writable": writable,
     }
+
+
+def described(roots: Roots, location: Location) -> dict[str, Any]:
+    """One entry, and how it would be saved (in_place.describe); raises Refused."""
+    data = entry(roots, location)
+    saving = None
+    if data["kind"] in ("file", "link") and not data["is_folder"]:
+        try:
+            with roots.resolve(location, to_change=True) as dentry:
+                saving = in_place.describe(dentry)
+        except Refused as refused:  # a link that is not followed
+            saving = {"how": in_place.REFUSED, "detail": refused.detail}
+    return data | {"saving": saving}
 
 
 def entry(roots: Roots, location: Location) -> dict[str, Any]:

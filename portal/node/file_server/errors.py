@@ -8,48 +8,74 @@ from urllib.parse import quote
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 
 class Refused(Exception):
     """A request that is answered with a status and a reason for the user.
 
     `code` names the reason for programs, `field` the invalid part of the request, `folders` the
-    storage folders concerned, percent-encoded.
+    storage folders concerned, percent-encoded. `headers` belong to the answer; `condition` is the
+    XML of a WebDAV precondition (RFC 4918, 16).
     """
 
     def __init__(
-        self, status: int, code: str, detail: str, field: str = "", folders: Sequence[str] = ()
+        self,
+        status: int,
+        code: str,
+        detail: str,
+        field: str = "",
+        folders: Sequence[str] = (),
+        *,
+        headers: Mapping[str, str] | None = None,
+        condition: str = "",
     ) -> None:
         super().__init__(detail)
         self.folders = list(folders)
+        self.headers = dict(headers or {})
+        self.condition = condition
         self.status = status
         self.code = code
         self.detail = detail
         self.field = field
 
 
-SHARED = "shared"
-"""Code of a refusal to move or delete storage folders that others have access to."""
+class Shared(Refused):
+    """The refusal to move, delete or replace storage folders that others have access to."""
+
+    def __init__(self, recipients: Mapping[bytes, Sequence[str]]) -> None:
+        """`recipients`: who has access, by the folder's name."""
+        sentences = [
+            f"“{os.fsdecode(name).encode('utf-8', 'replace').decode()}” is shared with "
+            f"{_listed(who)}, who would lose it."
+            for name, who in list(recipients.items())[:5]
+        ]
+        if len(recipients) > 5:
+            sentences.append(f"{len(recipients) - 5} more are shared, too.")
+        sentences.append(
+            "Delete or move it on the Files page, which also names the sessions that have it "
+            "mounted, or take their access back there first."
+        )
+        folders = [quote(name, safe="") for name in recipients]
+        super().__init__(409, "shared", " ".join(sentences), folders=folders)
+        self.recipients = dict(recipients)
 
 
-def shared(names: Sequence[bytes]) -> Refused:
-    """The refusal for storage folders that others have access to."""
-    words = ", ".join(
-        f"“{os.fsdecode(name).encode('utf-8', 'replace').decode()}”" for name in names[:5]
-    )
-    further = f" and {len(names) - 5} more" if len(names) > 5 else ""
-    return Refused(
-        409,
-        SHARED,
-        f"{words}{further} is shared with others. Take their access back on the Files page first.",
-        folders=[quote(name, safe="") for name in names],
-    )
+def _listed(words: Sequence[str]) -> str:
+    if len(words) > 5:
+        words = [*words[:5], f"{len(words) - 5} more"]
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
 
 def no_such() -> Refused:
     """The refusal for files that do not exist, or whose existence is not revealed to the user."""
     return Refused(404, "not_found", "There is no such file or folder.")
+
+
+def no_method(allowed: str) -> Refused:
+    """The refusal of a method; `allowed`: the methods of this address, separated by commas."""
+    detail = f"This address accepts only {allowed}."
+    return Refused(405, "method", detail, headers={"Allow": allowed})
 
 
 _REFUSALS = {

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import os
 import re
+from datetime import timezone
+from email.utils import parsedate_to_datetime
 from mimetypes import guess_type
 from urllib.parse import quote
 
@@ -39,3 +41,12 @@ def parse_time(text: str, field: str) -> float:
     if not abs(time) < _MOST_SECONDS:
         raise Refused(422, "value", "This is not a time in seconds since 1970.", field)
     return time
+
+
+def parse_date(text: str) -> int | None:
+    """An HTTP-date (RFC 9110, 5.6.7) in seconds since the epoch; None if it is not valid."""
+    try:
+        date = parsedate_to_datetime(text)
+        return int((date if date.tzinfo else date.replace(tzinfo=timezone.utc)).timestamp())
+    except (TypeError, ValueError, OverflowError):
+        return None

@@ -13,6 +13,7 @@ import time
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
 from urllib.parse import parse_qsl, urlsplit
+from xml.sax.saxutils import escape
 
 from portal.node.file_server.errors import Refused, refusal_of
 
@@ -28,7 +29,11 @@ PIECE = 512 * 1024
 METHODS = (
     "GET HEAD PUT POST PATCH DELETE OPTIONS PROPFIND PROPPATCH MKCOL COPY MOVE LOCK UNLOCK".split()
 )
+XML = "application/xml; charset=utf-8"
+XML_HEAD = '<?xml version="1.0" encoding="utf-8"?>\n'
 _LENGTH = re.compile(r"[0-9]{1,18}")
+WORKING_SECONDS = 45.0
+"""Between two interim responses: HAProxy gives up after 120 seconds without any."""
 MOMENT = 10
 """Milliseconds to wait for more of a body before a piece is passed on."""
 DISCARD_SECONDS = 2.0
@@ -99,6 +104,8 @@ class Request(BaseHTTPRequestHandler):
     _remaining: int
     _chunked: bool
     _answered: bool
+    _heard: float
+    """When the client last heard of this server, by time.monotonic()."""
 
     def __init__(
         self,
@@ -126,11 +133,13 @@ class Request(BaseHTTPRequestHandler):
         self.route = parts.path
         self.query = dict(parse_qsl(parts.query, keep_blank_values=True, errors="surrogateescape"))
         self._answered = False
+        self._heard = time.monotonic()
         self.always = {}
         self._chunked = "chunked" in self.headers.get("Transfer-Encoding", "").lower()
         length = self.headers.get("Content-Length", "0")
         self._remaining = int(length) if _LENGTH.fullmatch(length) else 0
         try:
+            self._check()
             self._answer(self)
         except Refused as error:
             self._refuse(error)
@@ -143,6 +152,19 @@ class Request(BaseHTTPRequestHandler):
         if self._remaining or self._chunked:
             self.close_connection = True
             self._discard()
+
+    def _check(self) -> None:
+        """Refuse what no handler can carry out as it was meant."""
+        if "#" in self.path:  # otherwise the fragment's parent would be changed
+            raise Refused(400, "value", "An address that is requested has no “#”.", "path")
+        if self.command == "PUT" and "Content-Range" in self.headers:
+            raise Refused(
+                400,
+                "range",
+                "A part of a file is not accepted here: it would replace the whole file. Send the "
+                "file without Content-Range, or use tus (/data/uploads/) to resume an upload.",
+                "Content-Range",
+            )
 
     def _discard(self) -> None:
         """Receive the remaining body for a moment.
@@ -241,6 +263,18 @@ class Request(BaseHTTPRequestHandler):
 
     # Responding
 
+    def still_working(self) -> None:
+        """Send an interim response, now and then, while the answer takes long.
+
+        It is 100 Continue, which every client ignores; raises nothing if the client has gone.
+        """
+        if time.monotonic() - self._heard < WORKING_SECONDS:
+            return
+        self._heard = time.monotonic()
+        with contextlib.suppress(OSError):
+            self.send_response_only(HTTPStatus.CONTINUE)
+            self.end_headers()
+
     def reply(
         self, status: int, headers: Mapping[str, str] | None = None, length: int | None = 0
     ) -> None:
@@ -257,10 +291,20 @@ class Request(BaseHTTPRequestHandler):
             self.send_header("Connection", "close")
         self.end_headers()
 
-    def reply_json(self, data: object, status: int = 200) -> None:
+    def reply_json(
+        self, data: object, status: int = 200, headers: Mapping[str, str] | None = None
+    ) -> None:
         """Send JSON."""
         text = json.dumps(data).encode() + b"\n"
-        self.reply(status, {"Content-Type": "application/json"}, len(text))
+        self._reply_text(status, {**(headers or {}), "Content-Type": "application/json"}, text)
+
+    def reply_xml(self, text: str, status: int, headers: Mapping[str, str] | None = None) -> None:
+        """Send an XML document."""
+        coded = XML_HEAD.encode() + text.encode()
+        self._reply_text(status, {**(headers or {}), "Content-Type": XML}, coded)
+
+    def _reply_text(self, status: int, headers: Mapping[str, str], text: bytes) -> None:
+        self.reply(status, headers, len(text))
         if self.command != "HEAD":
             self.wfile.write(text)
 
@@ -277,20 +321,22 @@ class Request(BaseHTTPRequestHandler):
         if self._answered:  # the client notices the incomplete body
             self.close_connection = True
             return
-        text = json.dumps(
-            {
-                "type": "about:blank",
-                "title": self.responses.get(error.status, ("Error", ""))[0],
-                "status": error.status,
-                "detail": error.detail,
-                "code": error.code,
-                "field": error.field,
-                "folders": error.folders,
-            }
-        ).encode()
-        self.reply(error.status, {"Content-Type": "application/problem+json"}, len(text))
-        if self.command != "HEAD":
-            self.wfile.write(text)
+        if error.condition:
+            detail = f'<detail xmlns="urn:slipway">{escape(error.detail)}</detail>'
+            text = f'<D:error xmlns:D="DAV:">{error.condition}{detail}</D:error>\n'
+            self.reply_xml(text, error.status, error.headers)
+            return
+        problem = {
+            "type": "about:blank",
+            "title": self.responses.get(error.status, ("Error", ""))[0],
+            "status": error.status,
+            "detail": error.detail,
+            "code": error.code,
+            "field": error.field,
+            "folders": error.folders,
+        }
+        headers = {**error.headers, "Content-Type": "application/problem+json"}
+        self._reply_text(error.status, headers, json.dumps(problem).encode())
 
     def log_message(self, format: str, *args: object) -> None:
         """Log nothing: names of files are the user's."""

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass
 from urllib.parse import quote, unquote_to_bytes
 
 from portal.node.file_server.errors import Refused, no_such
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 LONGEST = 4096
 """Bytes of a path, as in Linux (PATH_MAX)."""
@@ -14,6 +19,9 @@ LONGEST_NAME = 255
 SAFE = "!$'()*+,:;=@~"
 PART_PREFIX = b".slipway-"
 """Prefix of the names of incomplete files, which are neither listed nor accessible."""
+MOST_ALTERNATIVES = 10_000
+_ENDING = re.compile(rb"(?<=.)(\.tar)?\.[A-Za-z0-9_+-]{1,10}\Z", re.DOTALL)
+_NUMBERED = re.compile(rb" \((\d{1,6})\)\Z")
 
 
 @dataclass(frozen=True)
@@ -68,3 +76,36 @@ def check_name(name: bytes, field: str = "path") -> bytes:
 def shown(name: bytes) -> str:
     """Decode a name for display; bytes that are not UTF-8 are replaced."""
     return os.fsdecode(name).encode("utf-8", "replace").decode()
+
+
+# Names beside one that exists: “report (2).pdf”
+
+
+def alternatives(name: bytes, *, is_folder: bool) -> Iterator[bytes]:
+    """Yield alternative names, numbered before the file name extension."""
+    stem, ending = _split(name, is_folder=is_folder)
+    numbered = _NUMBERED.search(stem)
+    first = 2
+    if numbered and numbered.start():
+        stem, first = stem[: numbered.start()], int(numbered[1]) + 1
+    for number in range(first, first + MOST_ALTERNATIVES):
+        yield _joined(stem, b" (%d)" % number + ending)
+
+
+def marked(name: bytes, mark: bytes) -> bytes:
+    """A file's name with a mark before its extension: “report (recovered).pdf”."""
+    stem, ending = _split(name, is_folder=False)
+    return _joined(stem, b" (" + mark + b")" + ending)
+
+
+def _split(name: bytes, *, is_folder: bool) -> tuple[bytes, bytes]:
+    ending = None if is_folder else _ENDING.search(name)
+    return (name[: ending.start()], ending[0]) if ending else (name, b"")
+
+
+def _joined(stem: bytes, end: bytes) -> bytes:
+    """Join them; shortens the stem to whole UTF-8 characters if that is too long."""
+    length = min(len(stem), LONGEST_NAME - len(end))
+    while 0 < length < len(stem) and stem[length] & 0xC0 == 0x80:
+        length -= 1
+    return stem[:length] + end

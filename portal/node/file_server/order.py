@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import Any
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,8 @@ class Order:
     the home directory."""
     quota: Mapping[str, str] = field(default_factory=dict)
     """By the root's name, how its quota is read (quota.py)."""
+    fetch: Mapping[str, Any] = field(default_factory=dict)
+    """From where files may be fetched (operations/fetch_rules.py): hosts, http, proxy."""
     unless: str = ""
     """The id of a server that is not replaced if it is still running."""
 

@@ -66,7 +66,18 @@ def _none(_root: Root) -> Quota:
 def _df(root: Root) -> Quota:
     """The whole file system; statvfs(2) blocks forever if its server is away."""
     results: list[os.statvfs_result] = []
-    asking = threading.Thread(target=lambda: results.append(os.statvfs(root.path)), daemon=True)
+
+    def ask() -> None:
+        path = root.path
+        while True:
+            try:
+                results.append(os.statvfs(path))
+            except FileNotFoundError:  # the file system in which it would be created
+                path = os.path.dirname(path)
+            else:
+                return
+
+    asking = threading.Thread(target=ask, daemon=True)
     asking.start()
     asking.join(SECONDS)
     if not results:

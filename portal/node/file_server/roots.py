@@ -78,27 +78,35 @@ class Roots:
 
     @contextlib.contextmanager
     def resolve(
-        self, location: Location, *, follow: bool = True, to_change: bool = False
+        self,
+        location: Location,
+        *,
+        follow: bool = True,
+        to_change: bool = False,
+        to_show: bool = False,
     ) -> Iterator[Dentry]:
         """Resolve a location, whose last name need not exist; `follow`: also if that is a link.
 
         `to_change`: for changes and copies, which refuse links that another user could have
-        created. Raises Refused, also for an OSError of the body.
+        created. With this or `to_show`, a storage area that is missing is created. Raises Refused,
+        also for an OSError of the body.
         """
         try:
-            with self._walk(location, follow, to_change) as dentry:
+            with self._walk(location, follow, to_change, to_show or to_change) as dentry:
                 yield dentry
         except OSError as error:
             raise refusal_of(error) from error
 
     @contextlib.contextmanager
-    def _walk(self, location: Location, follow: bool, to_change: bool) -> Iterator[Dentry]:
+    def _walk(
+        self, location: Location, follow: bool, to_change: bool, create: bool
+    ) -> Iterator[Dentry]:
         if location.root == SHARED:
             path, opened = open_shared(location.names, self._shared)
             root, names = Root(SHARED, path), list(location.names[2:])
         else:
             root, names = self.get(location.root), list(location.names)
-            opened = at.open_trusted(root.path)
+            opened = _open(root, create=create and root.name == STORAGE)
         walk = _Walk(root, opened, own=location.root != SHARED, to_change=to_change)
         try:
             name = walk.go(names, follow)
@@ -107,10 +115,12 @@ class Roots:
             walk.close()
 
     @contextlib.contextmanager
-    def folder(self, location: Location, *, to_change: bool = False) -> Iterator[int]:
-        """A readable descriptor of a folder; raises Refused."""
+    def folder(
+        self, location: Location, *, to_change: bool = False, to_show: bool = False
+    ) -> Iterator[int]:
+        """A readable descriptor of a folder; the flags are those of resolve(). Raises Refused."""
         with (
-            self.resolve(location, to_change=to_change) as dentry,
+            self.resolve(location, to_change=to_change, to_show=to_show) as dentry,
             at.opened(dentry.folder, dentry.name, at.READ_FOLDER) as folder,
         ):
             yield folder
@@ -132,6 +142,25 @@ class Roots:
         """Return when the file system has answered, even with an error."""
         with contextlib.suppress(Refused), self.resolve(location) as dentry:
             dentry.status()
+
+
+def _open(root: Root, *, create: bool) -> int:
+    """Open a root, or create the storage area of somebody who had no storage folder until now.
+
+    Raises OSError, or Refused if it could not be created.
+    """
+    try:
+        return at.open_trusted(root.path)
+    except FileNotFoundError:
+        if not create:
+            raise
+    try:
+        at.make_trusted(root.path)
+        return at.open_trusted(root.path)
+    except OSError as error:
+        words = f"Your folder for storage, {root.path}, does not exist, and could not be created"
+        detail = f"{words}: {refusal_of(error).detail}"
+        raise Refused(404, "not_found", detail) from error
 
 
 class _Walk:

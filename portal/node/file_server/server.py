@@ -26,6 +26,8 @@ CONTROL, WRITE, READ = "control", "files", "read"
 browsers and programs that may write; HAProxy for those that may only read."""
 BACKLOG = 128
 CLEANING_SECONDS = 3600.0
+RECOVERY_SECONDS = 2.0
+"""How long the first requests wait for that; afterwards it goes on beside them."""
 
 
 class FileServer(ThreadingMixIn, TCPServer):
@@ -48,8 +50,11 @@ class FileServer(ThreadingMixIn, TCPServer):
         self._used = time.monotonic()
         self._busy = 0
         self._lock = threading.Lock()
-        self._cleaning: threading.Thread | None = None
         self._next_cleaning = 0.0
+        self._cleaning: threading.Thread | None = None
+        self._clean()
+        if self._cleaning is not None:  # a killed server can have left a file half written
+            self._cleaning.join(RECOVERY_SECONDS)
 
     def get_request(self) -> tuple[socket.socket, Any]:
         """Accept a connection; the TLS handshake follows in its own thread."""
@@ -81,13 +86,13 @@ class FileServer(ThreadingMixIn, TCPServer):
         """Log nothing about clients that disconnect or do not authenticate."""
 
     def service_actions(self) -> None:
-        """Clean up at the start and every hour; end after some time without use."""
+        """Clean up every hour; end after some time without use."""
         self._clean()
         with self._lock:
             if self._busy or self.files.is_busy():
                 self._used = time.monotonic()
             unused = time.monotonic() - self._used > self._order.idle_minutes * 60
-        if unused:
+        if unused and not self.files.locks:
             # serve_forever() must have ended before shutdown() returns.
             threading.Thread(target=self.shutdown).start()
 

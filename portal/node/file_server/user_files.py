@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from portal.node.file_server.locks import Locks
+from portal.node.file_server.operations.fetch_rules import FetchRules
 from portal.node.file_server.operations.manager import Operations
 from portal.node.file_server.operations.records import Records
 from portal.node.file_server.roots import Root, Roots
@@ -25,8 +27,10 @@ class UserFiles:
         self.roots = roots_of(order)
         self.deadlines = self.roots.deadlines
         self.uploads = uploads_of(order, self.roots)
-        records = Records(order.roots.get("home"), order.scope)
-        self.operations = Operations(self.roots, self.deadlines, records)
+        self.records = Records(order.roots.get("home"), order.scope)
+        rules = FetchRules.of(order.fetch)
+        self.operations = Operations(self.roots, self.deadlines, self.records, rules)
+        self.locks = Locks()
         self.usage = Usage(self.roots)
         self.shares = Shares(self.roots)
 

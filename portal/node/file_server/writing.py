@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 
 TYPE_CHECKING = False
@@ -16,6 +17,8 @@ SYNC = 64 * 1024 * 1024
 """The same without sync_file_range(2), where a sync waits."""
 _WRITE = 2
 """SYNC_FILE_RANGE_WRITE: start writeback without waiting."""
+_KEEP_SIZE = 1
+"""FALLOC_FL_KEEP_SIZE"""
 
 
 def _sync_file_range() -> Any:
@@ -61,3 +64,15 @@ def _write_out(file: int, start: int, end: int) -> bool:
         return False
     os.fdatasync(file)
     return True
+
+
+def reserve(file: int, length: int) -> None:
+    """Reserve space without changing the size; raises OSError if there is not enough."""
+    fallocate: Any = getattr(ctypes.CDLL(None, use_errno=True), "fallocate", None)
+    if fallocate is None or not length:
+        return
+    fallocate.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64)
+    if fallocate(file, _KEEP_SIZE, 0, length) != 0:
+        number = ctypes.get_errno()
+        if number in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            raise OSError(number, os.strerror(number))

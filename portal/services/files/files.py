@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, unquote, urlencode
 
 from pydantic import BaseModel, ValidationError
 
@@ -19,6 +19,7 @@ from portal.core.files.entries import (
     Uploads,
     Usage,
 )
+from portal.core.files.location import canonical
 from portal.core.files.server import FileReply, FileRequest
 from portal.core.files.shares import folder_name
 from portal.core.interfaces.systems import RecordEvent
@@ -32,6 +33,7 @@ from portal.errors import (
     PortalError,
     Unavailable,
 )
+from portal.node.common.folder_name import name_problem
 from portal.services.files.servers import FileServers
 
 SHARED = "shared"
@@ -83,7 +85,10 @@ class Files:
     # Changing
 
     def make_folder(self, person: Person, location: str) -> Entry:
-        """Create a folder."""
+        """Create a folder; a storage folder must have a name that sessions can mount."""
+        location = canonical(location)
+        if _is_storage_folder(location):
+            _check_mountable(unquote(location.rpartition("/")[2], errors="replace"), "path")
         return self._post(Entry, person, f"folder/{location}", {})
 
     def rename(
@@ -91,9 +96,14 @@ class Files:
     ) -> Entry:
         """Rename a file or folder; never replaces another one.
 
-        `shares_follow`: the caller moves the shares of a storage folder to its new name. Raises
-        FolderShared without that.
+        A storage folder must get a name that sessions can mount. `shares_follow`: the caller moves
+        the shares of a storage folder to its new name. Raises FolderShared without that.
         """
+        location = canonical(location)
+        is_same = unquote(location.rpartition("/")[2], errors="replace") == name
+        is_refused = _is_storage_folder(location) and not is_same and name_problem(name)
+        if is_refused and self.entry(person, location).is_folder:  # else a file between them
+            _check_mountable(name, "name")
         body = {"name": name, "shares_follow": shares_follow}
         return self._post(Entry, person, f"rename/{location}", body)
 
@@ -104,10 +114,10 @@ class Files:
     # Operations, which may take long
 
     def operate(self, person: Person, order: Json) -> Operation:
-        """Start an operation: copy, move, delete, or change permissions.
+        """Start an operation: copy, move, delete, unpack, fetch, or change permissions.
 
-        `order`: kind, items, to, on_conflict, mode. Short operations have ended on return. Raises
-        FolderShared.
+        `order`: kind, items, to, on_conflict, mode, url, name, sha256. Short operations have ended
+        on return. Raises FolderShared.
         """
         return self._post(Operation, person, "operations", order)
 
@@ -148,6 +158,18 @@ class Files:
         if reply.status >= 400:
             raise _error(reply)
         return reply.data
+
+
+def _is_storage_folder(location: str) -> bool:
+    """Whether a canonical location is directly in the storage area."""
+    root, _, name = location.partition("/")
+    return root == "storage" and bool(name) and "/" not in name
+
+
+def _check_mountable(name: str, field: str) -> None:
+    """Raise InvalidRequest if no session could mount a storage folder of this name."""
+    if problem := name_problem(name):
+        raise InvalidRequest([FieldError(field, f"{problem[0].upper()}{problem[1:]}.")])
 
 
 def _parse(model: type[Model], data: Json) -> Model:

@@ -8,7 +8,7 @@ move or delete a shared folder until the portal has updated the rows.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any
@@ -33,8 +33,10 @@ from portal.core.files.shares import (
     folder_name,
     shared_with,
 )
+from portal.core.files.uses import FolderUse, own_folder, use_of
 from portal.core.interfaces.auth import Accounts
 from portal.core.interfaces.systems import Clock, RecordEvent
+from portal.core.session.session import Session
 from portal.errors import (
     Conflict,
     DatabaseUnavailable,
@@ -62,7 +64,13 @@ class FolderShares:
         accounts: Accounts,
         clock: Clock,
         record: RecordEvent,
+        mounting: Callable[[str], list[Session]],
+        *,
+        check_names: bool,
     ) -> None:
+        """`mounting`: SessionStore.mounting; `check_names`: the site's setting."""
+        self._mounting = mounting
+        self._check_names = check_names
         self._files = files
         self._store = store
         self._accounts = accounts
@@ -73,8 +81,8 @@ class FolderShares:
         """Give a user or group access to an own folder, or change it.
 
         Returns the share, and the file server's report. Accepts names without an account or group,
-        so that their existence is not disclosed. Raises InvalidRequest, NotFound, Conflict or
-        Unavailable (then the share is listed as unfinished).
+        so that their existence is not disclosed, unless the site has names checked. Raises
+        InvalidRequest, NotFound, Conflict or Unavailable (then the share is listed as unfinished).
         """
         if problems := check_share(key):
             raise InvalidRequest(problems)
@@ -84,13 +92,23 @@ class FolderShares:
         if not self._store.put(share, MOST):
             raise Conflict(f"A folder can be shared with up to {MOST} users and groups.")
         self._record(person.name, "folder.share", f"{_words(key)} ({access})")
-        return self._give(person, share, before)
+        return self._give(person, share, before, must_exist=self._check_names)
 
     def _give(
-        self, person: Person, share: FolderShare, before: FolderShare | None
+        self,
+        person: Person,
+        share: FolderShare,
+        before: FolderShare | None,
+        *,
+        must_exist: bool = False,
     ) -> tuple[FolderShare, Json]:
         key = share.key
-        body = {"kind": key.kind, "name": key.name, "access": share.access}
+        body = {
+            "kind": key.kind,
+            "name": key.name,
+            "access": share.access,
+            "must_exist": must_exist,
+        }
         try:
             report = self._files.ask(person, "PUT", "shares", _location(key.folder), body=body)
         except (Unavailable, DatabaseUnavailable):
@@ -280,18 +298,43 @@ class FolderShares:
         with self.while_renaming(person, folder, name):
             return self._files.rename(person, location, name, shares_follow=True)
 
-    def operate(self, person: Person, order: Json) -> Operation:
-        """As Files.operate; shares of storage folders end before these are moved, deleted or
-        replaced.
+    def operate(self, person: Person, order: Json, *, end_shares: bool = False) -> Operation:
+        """As Files.operate.
+
+        `end_shares`: shares of storage folders end before these are moved, deleted or replaced.
+        Without it, raises FolderShared, whose text names who would lose them.
         """
         order = _canonical(order)
         try:
             return self._files.operate(person, order)
         except FolderShared as error:
             folders = error.folders
+        if not end_shares:
+            raise self._refusal(person, folders)
         for folder in folders:
             self.end_all(person, folder)
         return self._files.operate(person, order)
+
+    def _refusal(self, person: Person, folders: Sequence[str]) -> FolderShared:
+        uses = [self._use(person, folder) for folder in folders]
+        text = " ".join([*(use.text for use in uses), "Confirm that their access shall end."])
+        error = FolderShared(text, folders)
+        error.field = "end_shares"
+        return error
+
+    def uses(self, person: Person, location: str) -> FolderUse | None:
+        """Who uses the user's own storage folder at a location, or the one that it is in.
+
+        None for any other location. Raises NotFound, Conflict or Unavailable.
+        """
+        if (own := own_folder(canonical(location))) is None:
+            return None
+        folder, part = own
+        return replace(self._use(person, folder), part=part)
+
+    def _use(self, person: Person, folder: str) -> FolderUse:
+        shares, _ = self.of_folder(person, folder)
+        return use_of(folder, shares, self._mounting(person.name), person.name)
 
     @contextmanager
     def while_renaming(self, person: Person, folder: str, to: str) -> Iterator[None]:

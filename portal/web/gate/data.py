@@ -1,11 +1,14 @@
 """Requests below /data/ for which HAProxy has no route to the user's file server.
 
-Browsers with a login and programs with a token are admitted, and redirected to the same URL.
+Browsers with a login are admitted, and redirected to the same URL. HAProxy holds the requests of
+programs, and those whose file server does not answer, while it asks whether to go on, and passes
+any other answer on (templates/haproxy/files.lua).
 """
 
 from __future__ import annotations
 
 import hmac
+from ipaddress import ip_address
 
 from flask import Blueprint, Response, request
 from flask.typing import ResponseReturnValue
@@ -14,10 +17,11 @@ from flask_login import current_user
 from portal.core.auth.logins import TOKEN
 from portal.core.auth.person import Person, hash_secret
 from portal.core.files.server import READ, WRITE
-from portal.errors import Forbidden, Unauthorized, Unavailable
+from portal.errors import Forbidden, Starting, Unauthorized
 from portal.web.auth.bearer import bearer
 from portal.web.auth.browser import require_login
 from portal.web.context import person, services
+from portal.web.errors import on_portal_error
 from portal.web.http.paths import here, redirect_to
 from portal.web.security import csrf
 
@@ -27,21 +31,25 @@ csrf.exempt(blueprint)
 METHODS = ["GET", "HEAD", "PUT", "POST", "PATCH", "DELETE", "OPTIONS"]
 METHODS += ["PROPFIND", "PROPPATCH", "MKCOL", "COPY", "MOVE", "LOCK", "UNLOCK"]
 SAFE = ("GET", "HEAD", "OPTIONS", "PROPFIND")
-FAILED_ROUTE = "X-Slipway-Files"
-"""Set by HAProxy: the hash of a cookie or token whose file server does not answer."""
+HELD = "X-Slipway-Files"
+"""Set by HAProxy on requests that it holds: the hash of their cookie or token. On the answer:
+"started" if HAProxy shall go on, "starting" if it shall ask again."""
 
 
 @blueprint.route("/", methods=METHODS, provide_automatic_options=False)
 @blueprint.route("/<location:path>", methods=METHODS, provide_automatic_options=False)
 def enter(path: str = "") -> ResponseReturnValue:  # noqa: ARG001
     """Admit a browser or program to its user's file server."""
-    if secret_hash := request.headers.get(FAILED_ROUTE):
-        services().file_servers.restart(secret_hash)
-        if request.method not in SAFE:  # part of the body may have been sent already
-            raise Unavailable("Your file server has been started again. Send this once more.")
-        return _again()
-    if "Authorization" in request.headers:
-        return _admit_program()
+    try:
+        if "Authorization" in request.headers:
+            return _admit_program()
+        if secret_hash := request.headers.get(HELD):
+            services().file_servers.restart(secret_hash)
+            return _started()
+    except Starting as error:
+        response = on_portal_error(error)
+        response.headers[HELD] = "starting"
+        return response
     refusal = require_login()
     if refusal is not None:
         if request.method == "GET" and request.headers.get("Sec-Fetch-Mode", "") == "navigate":
@@ -52,6 +60,25 @@ def enter(path: str = "") -> ResponseReturnValue:  # noqa: ARG001
     return response
 
 
+@blueprint.after_request
+def challenge(response: Response) -> Response:
+    """Tell programs that know only names and passwords that they may send these (RFC 7617)."""
+    if response.status_code == 401 and _takes_passwords():
+        response.headers["WWW-Authenticate"] = 'Basic realm="Slipway", charset="UTF-8"'
+        response.headers.add("WWW-Authenticate", "Bearer")
+    return response
+
+
+def _takes_passwords() -> bool:
+    """Whether a token is accepted as the password of Basic authentication.
+
+    Not from browsers, which would send it by themselves from then on, also for other sites' pages.
+    """
+    headers = request.headers
+    encrypted = request.is_secure or _is_loopback(request.remote_addr)
+    return encrypted and "Origin" not in headers and "Sec-Fetch-Site" not in headers
+
+
 def _again() -> Response:
     # The path as it was sent: decoding and encoding might change it.
     target = here()
@@ -60,8 +87,22 @@ def _again() -> Response:
     return response
 
 
+def _is_loopback(address: str | None) -> bool:
+    return address is not None and ip_address(address).is_loopback
+
+
+def _token() -> str:
+    """The token of the request, which may be the password of Basic authentication."""
+    given = request.authorization
+    if given is None or given.type != "basic":
+        return bearer()
+    if not _takes_passwords():
+        raise Forbidden("A token is accepted as password over https only, and not from browsers.")
+    return given.password or ""
+
+
 def _admit_program() -> Response:
-    secret = bearer()
+    secret = _token()
     login = services().logins.find(secret, TOKEN)
     if login is None:
         raise Unauthorized("This token is unknown, has expired or was revoked.")
@@ -74,7 +115,13 @@ def _admit_program() -> Response:
     services().file_servers.admit(
         services().logins.person(login), login.hash, WRITE if writes else READ
     )
-    return _again()
+    return _started()
+
+
+def _started() -> Response:
+    response = Response()
+    response.headers[HELD] = "started"
+    return response
 
 
 def cookie_name() -> str:

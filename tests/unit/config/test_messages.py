@@ -38,6 +38,13 @@ from portal.config import SettingsError, load_settings
         ("[sessions]\ndirectory = '/abs'", "sessions.directory: "),
         ("[sessions]\ndirectory = 'a/../b'", 'sessions.directory: must not contain ".."'),
         ("[files.roots]\nx = '/a/../b'", 'files.roots.x: must not contain ".."'),
+        (
+            "[[files.links]]\ntitle = 'x'\narea = 'scratch'\nurl = 'https://a.b/{path}'",
+            "files: links.0.area: there is no area “scratch”",
+        ),
+        ("[files]\nfetch_hosts = ['https://a.b']", "files.fetch_hosts.0: must be a host, such as"),
+        ("[files]\nfetch_hosts = ['a.*']", "files.fetch_hosts.0: must be a host, such as"),
+        ("[files]\nfetch_proxy = 'proxy:3128'", 'files.fetch_proxy: must be as "http://proxy.'),
         ("[images]\nfolders = ['/a/..']", 'images.folders.0: must not contain ".."'),
         ("[sessions]\ncallback = 'http://portal:8443'", 'must be "https://host"'),
         ("[sessions]\ncallback = 'portal:8443'", 'must be "https://host"'),

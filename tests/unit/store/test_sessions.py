@@ -178,3 +178,19 @@ def test_live_sessions_are_as_stored_and_unchanged_ones_the_same_objects(
     assert after == {changed: store.get(changed), same: before[same]}
     assert after[changed].cpu_percent == 12.5
     assert after[same] is before[same]
+
+
+def test_live_sessions_that_may_have_a_users_folders_mounted(store: SessionStore) -> None:
+    mounts = {
+        "own": ("alice", []),
+        "shared": ("bob", [{"folder": "data"}, {"folder": "alice/a b", "read_only": True}]),
+        "another": ("bob", [{"folder": "alice2/x"}, {"folder": "data"}]),
+        "wildcard": ("bob", [{"folder": "a_ice/x"}]),
+        "over": ("alice", []),
+    }
+    for number, (name, (owner, folders)) in enumerate(mounts.items()):
+        state = State.FINISHED if name == "over" else State.RUNNING
+        session = numbered_session(number, name=name, owner=owner, mounts=folders, state=state)
+        store.add([session], None, "", {})
+    assert {session.name for session in store.mounting("alice")} == {"own", "shared"}
+    assert {session.name for session in store.mounting("a_ice")} == {"wildcard"}

@@ -5,13 +5,22 @@ from __future__ import annotations
 import http.client
 import json
 import shutil
+from base64 import b64encode
 from collections.abc import Iterator
 
 import pytest
 
 from portal.core.auth.person import hash_secret
 from portal.core.files.server import route_key
-from tests.unit.web.front import SESSION, Answer, Front, free_ports, running_front
+from tests.unit.web.front import (
+    SESSION,
+    Answer,
+    Front,
+    NextAnswer,
+    PortalServer,
+    free_ports,
+    running_front,
+)
 
 pytestmark = pytest.mark.skipif(shutil.which("haproxy") is None, reason="needs haproxy")
 
@@ -19,6 +28,7 @@ SECRET = "a-cookie-for-files"
 JAR = f"slipway-files={SECRET}"
 KEY = route_key(hash_secret(SECRET))
 TOKEN = "slipway_token"
+TOKEN_KEY = route_key(hash_secret(TOKEN))
 PATH = "/data/files/home/caf%E9%0A.html?download"
 NAME = f"files.{SESSION}.slipway"
 
@@ -149,13 +159,96 @@ def test_a_revoked_route_is_cut_at_once(front: Front, route: str) -> None:
     assert ask(front, route, cookie=JAR).seen["who"] == "portal"
 
 
-def test_the_portal_is_asked_if_the_server_has_ended(front: Front, route: str) -> None:
-    """It starts another one; it knows whose by the hash that HAProxy adds."""
+@pytest.fixture
+def portal(front: Front) -> Iterator[PortalServer]:
+    """The portal, whose next answers a test chooses; the routes of its token are removed."""
+    yield front.portal
+    front.portal.next_answers.clear()
+    front.portal.requests.clear()
+    front.routes.remove(TOKEN_KEY)
+
+
+def started(front: Front, key: str = TOKEN_KEY) -> NextAnswer:
+    """The portal's answer once a file server runs, to which it adds the route."""
+    target = f"127.0.0.1@{front.gateway.server_port}@{NAME}"
+    return 200, {"X-Slipway-Files": "started"}, lambda: front.routes.add(key, target)
+
+
+STARTING: NextAnswer = (503, {"Retry-After": "1", "X-Slipway-Files": "starting"}, lambda: None)
+
+
+@pytest.mark.parametrize("scheme", ["Bearer", "Basic"])
+@pytest.mark.parametrize("body", ["", "two words", "x" * 1_000_000])
+def test_a_request_is_held_until_the_file_server_runs(
+    front: Front, route: str, portal: PortalServer, scheme: str, body: str
+) -> None:
+    portal.next_answers += [STARTING, started(front)]
+    word = {"Bearer": TOKEN, "Basic": b64encode(f"alice:{TOKEN}".encode()).decode()}[scheme]
+    answer = front.ask(route, PATH, "PUT", body, authorization=f"{scheme} {word}", cookie=JAR)
+    assert (answer.status, answer.seen["who"], answer.seen["body"]) == (200, "app", body)
+    assert answer.seen["path"] == PATH
+    assert answer.sent("authorization") == answer.sent("cookie") == []
+    for request in portal.requests:
+        assert request.startswith(f"PUT {PATH}\n")
+        assert f"authorization: {scheme} {word}" in request
+        assert f"x-slipway-files: {hash_secret(TOKEN)}" in request
+        assert "x-forwarded-for: 127.0.0.1" in request
+        assert JAR not in request, "a cookie beside a token counts for nothing"
+        assert "content-length" not in request
+    assert ask(front, route, authorization=f"{scheme} {word}").seen["who"] == "app"
+
+
+def test_a_webdav_program_needs_to_follow_no_redirect(
+    front: Front, route: str, portal: PortalServer
+) -> None:
+    portal.next_answers.append(started(front))
+    answer = ask(front, route, "PROPFIND", authorization=f"Bearer {TOKEN}")
+    assert answer.seen["who"] == "app"
+
+
+@pytest.mark.parametrize("method", ["GET", "PUT"])
+def test_a_request_is_carried_on_if_the_server_has_ended(
+    front: Front, route: str, portal: PortalServer, method: str
+) -> None:
+    """The portal starts another one; it knows whose by the hash that HAProxy adds."""
     front.routes.add(KEY, f"127.0.0.1@{free_ports(1)}@{NAME}")
-    answer = ask(front, route, cookie=JAR)
-    assert answer.seen["who"] == "portal"
-    assert answer.sent("x-slipway-files") == [hash_secret(SECRET)]
-    assert answer.sent("cookie") == []
+    portal.next_answers += [STARTING, started(front, KEY)]
+    own = {"origin": f"http://{route}", "cookie": JAR, "X_Slipway_Files": "planted"}
+    body = "x" * 500_000 if method == "PUT" else ""
+    answer = front.ask(route, PATH, method, body, **own)
+    assert (answer.seen["who"], answer.seen["body"]) == ("app", body)
+    assert len(portal.requests) == 2
+    for request in portal.requests:
+        assert request.startswith(f"{method} {PATH}\n")
+        assert f"x-slipway-files: {hash_secret(SECRET)}" in request
+        assert JAR not in request
+        assert "planted" not in request
+
+
+def test_what_the_portal_refuses_is_passed_on(
+    front: Front, route: str, portal: PortalServer
+) -> None:
+    challenge = 'Basic realm="Slipway"'
+    portal.next_answers.append((401, {"WWW-Authenticate": challenge}, lambda: None))
+    answer = front.ask(route, PATH, "PUT", "x" * 1000, authorization="Bearer unknown")
+    assert (answer.status, answer.headers["WWW-Authenticate"]) == (401, challenge)
+    portal.next_answers.append((503, {"Retry-After": "7"}, lambda: None))
+    answer = ask(front, route, authorization=f"Bearer {TOKEN}")
+    assert (answer.status, answer.headers["Retry-After"]) == (503, "7"), "a failed start"
+    portal.next_answers.append((200, {"X-Slipway-Files": "started"}, lambda: None))
+    answer = ask(front, route, authorization=f"Bearer {TOKEN}")
+    assert answer.status == 403, "a token that was revoked meanwhile"
+
+
+def test_a_browsers_password_leads_nowhere(front: Front, route: str, portal: PortalServer) -> None:
+    """It would send it by itself, also for pages of other sites."""
+    front.routes.add(TOKEN_KEY, f"127.0.0.1@{front.gateway.server_port}@{NAME}")
+    word = b64encode(f"alice:{TOKEN}".encode()).decode()
+    assert ask(front, route, authorization=f"Basic {word}").seen["who"] == "app"
+    for header in ("origin", "sec_fetch_site"):
+        portal.next_answers.append((200, {"X-Slipway-Files": "started"}, lambda: None))
+        headers = {header: f"http://{route}", "authorization": f"Basic {word}"}
+        assert ask(front, route, **headers).status == 403
 
 
 def test_a_redirect_of_a_file_servers_is_refused(front: Front, route: str) -> None:

@@ -65,7 +65,7 @@ ADDRESSES: dict[tuple[str, str], list[Address]] = {
         Address("/api/v1/openapi.json"),
     ],
     ("web", "files_entry"): [Address("/data/uploads/"), Address("/data/files/home/x")],
-    ("web", "files"): [Address("/data/uploads/", f"slipway-files={FILES}")],
+    ("files_starts", "files_entry"): [Address("/data/uploads/", f"slipway-files={FILES}")],
     ("apps", "portal"): [Address("/"), Address("/.slipway/enter")],
     ("runners", "portal_runners"): [Address("/runner/v1/x")],
     ("monitoring", "portal_monitoring"): [Address("/metrics")],

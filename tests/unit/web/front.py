@@ -15,7 +15,7 @@ import ssl
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,6 +44,10 @@ FIRST_PORT, PORTS = 20000, 12000
 SSH = b"SSH-2.0-"
 
 
+NextAnswer = tuple[int, dict[str, str], Callable[[], object]]
+"""Status and headers of an answer, and what is done before."""
+
+
 class Echo(http.server.BaseHTTPRequestHandler):
     """Responds with the received request."""
 
@@ -52,6 +56,9 @@ class Echo(http.server.BaseHTTPRequestHandler):
     server: PortalServer | GatewayServer
 
     def _answer(self) -> None:
+        if isinstance(self.server, PortalServer) and self.server.next_answers:
+            self._answer_as(self.server, *self.server.next_answers.pop(0))
+            return
         if self.server.closes:
             self.server.closes -= 1
             self.close_connection = True
@@ -90,6 +97,22 @@ class Echo(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(content)
 
+    def _answer_as(
+        self,
+        server: PortalServer,
+        status: int,
+        own: dict[str, str],
+        before: Callable[[], object],
+    ) -> None:
+        before()
+        headers = "".join(f"{name.lower()}: {value}\n" for name, value in self.headers.items())
+        server.requests.append(f"{self.command} {self.path}\n{headers}")
+        self.send_response(status)
+        for name, value in own.items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
     def _echo(self) -> None:
         """Echo the following data, as over a WebSocket."""
         self.send_response(101)
@@ -100,7 +123,7 @@ class Echo(http.server.BaseHTTPRequestHandler):
         while data := self.connection.recv(65536):
             self.connection.sendall(data)
 
-    do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = _answer  # noqa: N815
+    do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = do_PROPFIND = _answer  # noqa: N815
 
     def parse_request(self) -> bool:
         """Read a request; clients of SSH begin with the name of their protocol."""
@@ -125,6 +148,10 @@ class PortalServer(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
 
     def __init__(self, *args: Any, **named: Any) -> None:
         super().__init__(*args, **named)
+        self.next_answers: list[NextAnswer] = []
+        """What the next requests are answered with."""
+        self.requests: list[str] = []
+        """Those that were answered so."""
         self.noted: list[str] = []
         """The request lines that it has got."""
 

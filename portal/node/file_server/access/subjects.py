@@ -22,6 +22,11 @@ class Subject:
     name: str
 
     @property
+    def words(self) -> str:
+        """The user or group in a sentence."""
+        return f"the group {self.name}" if self.kind == GROUP else self.name
+
+    @property
     def number(self) -> int | None:
         """UID or GID; None if there is none of this name."""
         try:

@@ -8,7 +8,7 @@ import time
 
 from portal.node.file_server import at
 from portal.node.file_server.operations.operation import Operation
-from portal.node.file_server.operations.request import COPY, MODE_KIND, MOVE
+from portal.node.file_server.operations.request import COPY, MODE_KIND, MOVE, UNPACK
 from portal.node.file_server.roots import Roots
 from portal.node.file_server.tree.tree import ITEM, Tree
 
@@ -23,6 +23,8 @@ def size_of(status: os.stat_result) -> int:
 
 def count(operation: Operation, roots: Roots, device: int | None) -> None:
     """Set the operation's totals, or leave them unknown; `device`: that of a move's destination."""
+    if operation.kind == UNPACK:  # its archives say what is in them
+        return
     counter = _Counter(operation, device)
     for item in operation.items:
         with roots.resolve(item, follow=False) as dentry:

@@ -8,6 +8,7 @@ from collections import deque
 
 from portal.node.file_server.errors import Refused, no_such
 from portal.node.file_server.operations import request
+from portal.node.file_server.operations.fetch_rules import FetchRules
 from portal.node.file_server.operations.operation import CANCELLED, RUNNING, Operation
 from portal.node.file_server.operations.protected import Protected
 from portal.node.file_server.operations.records import KEPT_SECONDS, Records
@@ -35,8 +36,15 @@ ANSWER_SECONDS = 0.5
 class Operations:
     """Starts, lists and cancels operations."""
 
-    def __init__(self, roots: Roots, deadlines: Deadlines, records: Records) -> None:
+    def __init__(
+        self,
+        roots: Roots,
+        deadlines: Deadlines,
+        records: Records,
+        rules: FetchRules = FetchRules(),  # noqa: B008  # it is frozen
+    ) -> None:
         self._roots, self._deadlines, self._records = roots, deadlines, records
+        self._rules = rules
         self._lock = threading.Lock()
         self._all: dict[str, Operation] = {}
         self._waiting: deque[tuple[Operation, Protected]] = deque()
@@ -56,7 +64,7 @@ class Operations:
 
     def start(self, data: Mapping[str, Any]) -> Operation:
         """Start the operation of a JSON object, and wait a moment for its end; raises Refused."""
-        operation = request.read(data)
+        operation = request.read(data, self._rules)
         protected = Protected(self._roots, self._deadlines)
         areas = {location.root for location in (operation.to, *operation.items) if location}
         self._deadlines.call(
@@ -86,7 +94,7 @@ class Operations:
 
     def _run(self, operation: Operation, protected: Protected) -> None:
         try:
-            work(operation, self._roots, protected)
+            work(operation, self._roots, protected, self._rules)
             self._records.end(operation)
         finally:
             with self._lock:

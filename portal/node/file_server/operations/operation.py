@@ -26,6 +26,8 @@ LONGEST_PATH = 12_000
 """Characters; trees can be deeper than any path may be long."""
 WAITING, RUNNING, DONE, FAILED = "waiting", "running", "done", "failed"
 CANCELLED, INTERRUPTED = "cancelled", "interrupted"
+ASIDE = b".old"
+"""Ends the name of a part that is a folder, with what is replaced under its own name."""
 _STOPPING = {"full", "quota", "read_only", "away"}
 """Codes of refusals that end the operation."""
 
@@ -43,6 +45,10 @@ class Operation:
     to: Location | None = None
     on_conflict: str = "refuse"
     mode: str = ""
+    url: str = ""
+    """What a file is fetched from."""
+    sha256: str = ""
+    """Of the file that is fetched, in hexadecimal; "" if the user gives none."""
     id: str = field(default_factory=lambda: secrets.token_hex(8))
     state: str = WAITING
     """WAITING while too many other operations are running."""
@@ -66,6 +72,8 @@ class Operation:
     advanced: float = field(default_factory=time.monotonic)
     """The last progress, by time.monotonic()."""
     over: threading.Event = field(default_factory=threading.Event)
+    is_listed: bool = True
+    """False for one within a request: it is recorded only to clean up if the process is killed."""
     _cancelled: threading.Event = field(default_factory=threading.Event)
     _names: int = 0
 
@@ -148,6 +156,7 @@ class Operation:
             "to": str(self.to) if self.to else "",
             "on_conflict": self.on_conflict,
             "mode": self.mode,
+            "url": self.url,
             "files": files,
             "files_total": None if files_total is None else max(files, files_total),
             "bytes": size,

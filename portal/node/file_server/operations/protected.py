@@ -11,7 +11,7 @@ from portal.node.file_server import at
 from portal.node.file_server.access.schemes import shared_with
 from portal.node.file_server.access.walk import OpenFile
 from portal.node.file_server.deadlines import Deadlines, away
-from portal.node.file_server.errors import Refused, shared
+from portal.node.file_server.errors import Refused, Shared
 from portal.node.file_server.location import shown
 from portal.node.file_server.roots import STORAGE, Root, Roots
 from portal.node.file_server.tree.tree import identity
@@ -63,8 +63,9 @@ class Protected:
             raise Refused(409, "root", words, "items")
         if shares_follow or not self._is_storage(parent) or status.st_uid != os.geteuid():
             return
-        if shared_with(OpenFile(folder, (), status)):
-            raise shared([name])
+        subjects = shared_with(OpenFile(folder, (), status))
+        if subjects:
+            raise Shared({name: sorted(subject.words for subject in subjects)})
 
     @contextlib.contextmanager
     def moving(self, parent: int, name: bytes, *, shares_follow: bool = False) -> Iterator[None]:

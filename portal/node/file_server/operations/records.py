@@ -12,7 +12,15 @@ import time
 from portal.node.file_server import at
 from portal.node.file_server.errors import Refused
 from portal.node.file_server.location import parse
-from portal.node.file_server.operations.operation import INTERRUPTED, RUNNING, WAITING, Operation
+from portal.node.file_server.operations.operation import (
+    ASIDE,
+    DONE,
+    INTERRUPTED,
+    RUNNING,
+    WAITING,
+    Operation,
+)
+from portal.node.file_server.renames import rename_new
 from portal.node.file_server.roots import is_private
 from portal.node.file_server.state import make_private
 from portal.node.file_server.tree.tree import identity, remove
@@ -62,6 +70,17 @@ class Records:
             self._running.remove(operation)
         self._queue(operation)
 
+    @contextlib.contextmanager
+    def noted(self, operation: Operation) -> Iterator[None]:
+        """Record an operation for as long as it runs, only to clean up after a kill."""
+        operation.state, operation.is_listed = RUNNING, False
+        self.begin(operation)
+        try:
+            yield
+        finally:
+            operation.end(DONE, "")
+            self.end(operation)
+
     def _queue(self, operation: Operation) -> None:
         if self._folder is None:
             return
@@ -84,9 +103,11 @@ class Records:
                     self._changed.wait(SECONDS)
                 due = self._new or list(self._running)
             for operation in list(due):
+                ended = operation.ended
                 self._write(operation)
                 with self._changed:
-                    if operation in self._new:
+                    # One that has ended meanwhile is written again.
+                    if operation in self._new and operation.ended == ended:
                         self._new.remove(operation)
                     self._changed.notify_all()
 
@@ -94,6 +115,9 @@ class Records:
         return os.path.join(self._folder or "", f"{self._scope}-{operation.id}.json")
 
     def _write(self, operation: Operation) -> None:
+        if operation.ended and not operation.is_listed:
+            self.forget(operation)
+            return
         path = self._path(operation)
         new = path + ".new"
         try:
@@ -163,6 +187,7 @@ def restore(data: Any, number: str) -> Operation:
         to=parse(str(data["to"])) if data["to"] else None,
         on_conflict=str(data["on_conflict"]),
         mode=str(data["mode"]),
+        url=str(data.get("url", "")),
         id=number,
         state=str(data["state"]),
         files=int(data["files"]),
@@ -187,7 +212,8 @@ def clean_up(roots: Roots, operation: Operation) -> None:
     """Remove the incomplete files of a killed operation from its destination.
 
     Where other users can write, they could have given a folder of the user's the name of a part:
-    there, only recorded inodes are removed.
+    there, only recorded inodes are removed. What was about to be replaced is put back first if
+    nothing has its name.
     """
     if operation.to is None:
         return
@@ -199,8 +225,20 @@ def clean_up(roots: Roots, operation: Operation) -> None:
         for name in at.names(folder):
             if name.startswith(operation.part_prefix):
                 status = at.status(folder, name)
+                if name.endswith(ASIDE):
+                    _put_back(folder, name)
                 if trusted or status.st_ino in operation.parts:
                     remove(folder, name, identity(status))
+
+
+def _put_back(folder: int, name: bytes) -> None:
+    """Give what was set aside its name again, unless its replacement has that."""
+    with contextlib.suppress(OSError), at.opened(folder, name, at.READ_FOLDER) as aside:
+        for replaced in at.names(aside):
+            with contextlib.suppress(OSError):  # an empty folder only reserved the name
+                at.remove_folder(folder, replaced)
+            with contextlib.suppress(FileExistsError):
+                rename_new(aside, replaced, folder, replaced)
 
 
 def _remove_abandoned(path: str) -> None:

@@ -7,6 +7,7 @@ import os
 
 from portal.node.file_server.errors import Refused, refusal_of
 from portal.node.file_server.operations.count import count
+from portal.node.file_server.operations.fetching.fetch import fetch
 from portal.node.file_server.operations.kinds.copying import copy
 from portal.node.file_server.operations.kinds.deleting import delete
 from portal.node.file_server.operations.kinds.modes import set_modes
@@ -20,21 +21,38 @@ from portal.node.file_server.operations.operation import (
     Operation,
 )
 from portal.node.file_server.operations.protected import Protected
-from portal.node.file_server.operations.request import COPY, DELETE, MODE_KIND, MOVE, check_not_root
+from portal.node.file_server.operations.request import (
+    COPY,
+    DELETE,
+    FETCH,
+    MODE_KIND,
+    MOVE,
+    UNPACK,
+    check_not_root,
+)
+from portal.node.file_server.operations.unpacking.unpack import unpack
 from portal.node.file_server.roots import Dentry, Roots
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from portal.node.file_server.location import Location
+    from portal.node.file_server.operations.fetch_rules import FetchRules
 
-_PAST = {COPY: "copied", MOVE: "moved", DELETE: "deleted", MODE_KIND: "changed"}
+_PAST = {
+    COPY: "copied",
+    MOVE: "moved",
+    DELETE: "deleted",
+    MODE_KIND: "changed",
+    UNPACK: "unpacked",
+    FETCH: "fetched",
+}
 
 
-def work(operation: Operation, roots: Roots, protected: Protected) -> None:
+def work(operation: Operation, roots: Roots, protected: Protected, rules: FetchRules) -> None:
     """Carry out an operation and record its end; raises nothing."""
     try:
         operation.check()
-        _Work(operation, roots, protected).run()
+        _Work(operation, roots, protected, rules).run()
     except Cancelled:
         operation.end(CANCELLED, f"Cancelled. {_so_far(operation)}")
     except Refused as error:
@@ -54,9 +72,11 @@ def _files(count: int) -> str:
 
 def _so_far(operation: Operation) -> str:
     """The progress of an operation that did not complete, in words."""
+    if operation.kind == FETCH:
+        return ""
     verb = "was" if operation.files == 1 else "were"
     words = f"{_files(operation.files)} {verb} {_PAST[operation.kind]} before."
-    if operation.kind == COPY:
+    if operation.kind in (COPY, UNPACK):
         return words + " Items that were not complete are not there."
     return words
 
@@ -72,8 +92,11 @@ def _summary(operation: Operation) -> str:
 
 
 class _Work:
-    def __init__(self, operation: Operation, roots: Roots, protected: Protected) -> None:
+    def __init__(
+        self, operation: Operation, roots: Roots, protected: Protected, rules: FetchRules
+    ) -> None:
         self._operation, self._roots, self._protected = operation, roots, protected
+        self._rules = rules
 
     def run(self) -> None:
         """Process all items; raises Refused, OSError or Cancelled if it cannot continue."""
@@ -81,7 +104,11 @@ class _Work:
             self._items(None)
             return
         with self._roots.folder(self._operation.to, to_change=True) as folder:
-            self._items(Destination(self._operation, folder, self._protected))
+            to = Destination(self._operation, folder, self._protected)
+            if self._operation.kind == FETCH:
+                fetch(self._operation, to, self._rules)
+            else:
+                self._items(to)
 
     def _items(self, to: Destination | None) -> None:
         device = os.fstat(to.folder).st_dev if to else None
@@ -105,5 +132,7 @@ class _Work:
             set_modes(operation, item, dentry)
         elif to is not None and operation.kind == COPY:
             copy(operation, item, dentry, to)
+        elif to is not None and operation.kind == UNPACK:
+            unpack(operation, item, dentry, to)
         elif to is not None:
             move(operation, item, dentry, to, self._protected)

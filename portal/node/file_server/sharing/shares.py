@@ -30,7 +30,6 @@ MOST_CHANGES = 4
 MOST_WALKS = 10
 """Limit for a folder in which other users rename files all the time."""
 MOST_EXAMPLES = 20
-_LINKS = "/proc/sys/fs/protected_hardlinks"
 
 
 @dataclass
@@ -190,7 +189,7 @@ def _apply(folder: int, scheme: Scheme, change: Change) -> None:
         scheme.grant(file, subject, access)
         return True
 
-    _visit(folder, grant, change, check_links=not _links_are_protected())
+    _visit(folder, grant, change, check_links=not at.links_are_protected())
 
 
 def _take_back(folder: int, scheme: Scheme, change: Change) -> None:
@@ -235,18 +234,6 @@ def _visit(
     for file in problems:
         change.note_other(file.names)
     return changed
-
-
-def _links_are_protected() -> bool:
-    """Whether the kernel refuses hard links to files that the user may not write.
-
-    Otherwise another user could have linked any file of the owner's here.
-    """
-    try:
-        with open(_LINKS) as file:
-            return file.read().strip() == "1"
-    except OSError:
-        return False
 
 
 def _parents(folder: int, limits: set[tuple[int, int]]) -> list[int]:

@@ -1,24 +1,21 @@
-"""The part of an upload, an incomplete file in its target's folder."""
+"""The part of an upload: an incomplete file in its target's folder, or in that of its record."""
 
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import errno
 import fcntl
 import os
-import re
 import stat
-import time
 
 from portal.node.file_server import at
 from portal.node.file_server.errors import Refused, refusal_of
-from portal.node.file_server.location import LONGEST_NAME, Location, parse, shown
-from portal.node.file_server.replacing import create_part, settle
+from portal.node.file_server.location import Location, alternatives, parse, shown
+from portal.node.file_server.replacing import Completion, create_part, settle
 from portal.node.file_server.roots import Dentry, Roots, kind_words, open_file
 from portal.node.file_server.uploads.records import REFUSE, RENAME, REPLACE
 from portal.node.file_server.uploads.writers import locked
-from portal.node.file_server.writing import write_pieces
+from portal.node.file_server.writing import reserve, write_pieces
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,9 +25,8 @@ if TYPE_CHECKING:
     from portal.node.file_server.uploads.records import Record
     from portal.node.file_server.uploads.writers import Writer
 
-_KEEP_SIZE = 1
-"""FALLOC_FL_KEEP_SIZE"""
-_NUMBERED = re.compile(rb"(.*) \((\d{1,9})\)", re.DOTALL)
+    OpenedPart = tuple[Dentry, Dentry, int]
+    """The target, and its part with its descriptor."""
 
 
 def gone() -> Refused:
@@ -68,6 +64,10 @@ def check_target(dentry: Dentry, on_conflict: str) -> None:
         words = "a folder" if stat.S_ISDIR(mode) else kind_words(mode)
         detail = f"“{shown(dentry.name)}” is {words}, which a file cannot replace."
         raise Refused(409, "special", detail, "path")
+    if on_conflict == REPLACE:
+        with at.opened(dentry.folder, dentry.name, at.PATH) as existing:
+            if not at.may(existing, os.W_OK):
+                raise refusal_of(OSError(errno.EACCES, ""))
 
 
 def make(dentry: Dentry, record: Record) -> None:
@@ -75,70 +75,85 @@ def make(dentry: Dentry, record: Record) -> None:
 
     So a file that exceeds the quota is refused before it is sent.
     """
+    length = record.length or 0
     space = at.space(dentry.folder)
-    if space.f_blocks and record.length > space.f_bavail * space.f_frsize:
+    if space.f_blocks and length > space.f_bavail * space.f_frsize:
         raise refusal_of(OSError(errno.ENOSPC, ""))
-    file = create_part(dentry, record.part, os.O_RDWR)
+    file = create_part(dentry, record.part, replace=record.on_conflict == REPLACE)
     try:
         record.inode = os.fstat(file).st_ino
-        _reserve(file, record.length)
+        reserve(file, length)
     finally:
         os.close(file)
 
 
-def _reserve(file: int, length: int) -> None:
-    """Reserve space without changing the size; raises OSError if there is not enough."""
-    fallocate: Any = getattr(ctypes.CDLL(None, use_errno=True), "fallocate", None)
-    if fallocate is None or not length:
-        return
-    fallocate.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64)
-    if fallocate(file, _KEEP_SIZE, 0, length) != 0:
-        number = ctypes.get_errno()
-        if number in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-            raise OSError(number, os.strerror(number))
-
-
-def _resolve(roots: Roots, record: Record) -> contextlib.AbstractContextManager[Dentry]:
+def resolve(roots: Roots, record: Record) -> contextlib.AbstractContextManager[Dentry]:
+    """Resolve the target; raises Refused."""
     follow = record.on_conflict == REPLACE
     return roots.resolve(parse(record.path), follow=follow, to_change=True)
 
 
 @contextlib.contextmanager
-def opened(roots: Roots, record: Record) -> Iterator[tuple[Dentry, int]]:
-    """Yield the target and the part, open and locked against other processes.
+def part_of(record: Record, beside: int) -> Iterator[Dentry]:
+    """Yield the part's name in its open folder; `beside`: the target's. Raises OSError."""
+    location = parse(record.path)
+    if not record.folder:
+        yield Dentry(location, beside, record.part)
+        return
+    folder = at.open_trusted(record.folder)
+    try:
+        yield Dentry(location, folder, record.part)
+    finally:
+        os.close(folder)
+
+
+@contextlib.contextmanager
+def opened(roots: Roots, record: Record) -> Iterator[OpenedPart]:
+    """Yield the target, and the part with its descriptor, locked against other processes.
 
     Raises Refused: 410 if the part does not exist, 423 if another process writes to it.
     """
     with contextlib.ExitStack() as stack:
-        dentry, file = _open(roots, record, stack)
-        stack.callback(os.close, file)
+        try:
+            dentry = stack.enter_context(resolve(roots, record))
+            part = stack.enter_context(part_of(record, dentry.folder))
+            file = stack.enter_context(claimed(part, record))
+        except FileNotFoundError:
+            raise gone() from None
+        except Refused as refused:
+            raise (gone() if refused.status in (404, 409) else refused) from None
+        yield dentry, part, file
+
+
+@contextlib.contextmanager
+def claimed(part: Dentry, record: Record) -> Iterator[int]:
+    """Open a part, locked against other processes; raises OSError, Refused as `opened`."""
+    file = open_file(part, os.O_RDWR)
+    try:
         status = os.fstat(file)
         # In a shared folder, another user could have replaced the part.
         if status.st_ino != record.inode or status.st_uid != os.geteuid():
             raise gone()
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise locked() from None
-        except OSError:
-            pass  # no locks on this file system; there is one server for each user and host
-        yield dentry, file
+        lock(file)
+        yield file
+    finally:
+        os.close(file)
 
 
-def _open(roots: Roots, record: Record, stack: contextlib.ExitStack) -> tuple[Dentry, int]:
+def lock(file: int) -> None:
+    """Lock an open part against other processes; raises Refused (423)."""
     try:
-        dentry = stack.enter_context(_resolve(roots, record))
-        return dentry, open_file(Dentry(dentry.location, dentry.folder, record.part), os.O_RDWR)
-    except FileNotFoundError:
-        raise gone() from None
-    except Refused as refused:
-        raise (gone() if refused.status in (404, 409) else refused) from None
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise locked() from None
+    except OSError:
+        pass  # no locks on this file system; there is one server for each user and host
 
 
 def receive(
     file: int,
     start: int,
-    length: int,
+    length: int | None,
     body: Iterable[bytes | memoryview],
     writer: Writer,
     digest: Any = None,
@@ -148,9 +163,10 @@ def receive(
     Raises Refused (413) if it is longer than the upload. Data before an error are kept.
     """
     position = start
-    for piece in write_pieces(file, _limited(body, length - start), start):
+    limited = body if length is None else _limited(body, length - start)
+    for piece in write_pieces(file, limited, start):
         position += len(piece)
-        writer.last = time.monotonic()
+        writer.advanced()
         if digest is not None:
             digest.update(piece)
     return position
@@ -164,48 +180,41 @@ def _limited(body: Iterable[bytes | memoryview], most: int) -> Iterable[bytes | 
         yield piece
 
 
-def put(dentry: Dentry, part: bytes, name: bytes, file: int, *, replace: bool) -> None:
-    """Rename a complete part, open as `file`, to its final name; raises as replacing.settle.
+def put(dentry: Dentry, part: Dentry, file: int, completion: Completion) -> None:
+    """Let a complete part, open as `file`, become the target; raises as replacing.settle.
 
     Also completes an earlier attempt that was killed in between.
     """
     with contextlib.suppress(FileNotFoundError):
-        if os.path.samestat(at.status(dentry.folder, name), os.fstat(file)):
-            at.unlink(dentry.folder, part)
+        if os.path.samestat(dentry.status(), os.fstat(file)):
+            at.unlink(part.folder, part.name)
             return
-    settle(Dentry(dentry.location, dentry.folder, name), part, file, replace=replace)
+    settle(dentry, part, file, completion)
 
 
 def final_name(dentry: Dentry, on_conflict: str, inode: int) -> bytes:
     """The final name of a complete file: “name (2).txt” if the name exists and RENAME."""
-    name = dentry.name
-    while on_conflict == RENAME:
-        try:
-            existing = at.status(dentry.folder, name)
-        except FileNotFoundError:
-            break
-        if existing.st_ino == inode:
-            break
-        name = next_name(name)
-    return name
+    if on_conflict != RENAME or not _is_taken(dentry.folder, dentry.name, inode):
+        return dentry.name
+    for name in alternatives(dentry.name, is_folder=False):
+        if not _is_taken(dentry.folder, name, inode):
+            return name
+    return dentry.name
 
 
-def next_name(name: bytes) -> bytes:
-    """The next name to try: “a.txt”, “a (2).txt”, “a (3).txt”; never longer than permitted."""
-    stem, dot, suffix = name.rpartition(b".")
-    if not stem or len(suffix) > 16:
-        stem, dot, suffix = name, b"", b""
-    numbered = _NUMBERED.fullmatch(stem)
-    number = int(numbered[2]) + 1 if numbered else 2
-    end = b" (%d)" % number + dot + suffix
-    return (numbered[1] if numbered else stem)[: LONGEST_NAME - len(end)] + end
+def _is_taken(folder: int, name: bytes, inode: int) -> bool:
+    """Whether a name exists, other than for the part itself."""
+    try:
+        return at.status(folder, name).st_ino != inode
+    except FileNotFoundError:
+        return False
 
 
 def status(roots: Roots, record: Record) -> os.stat_result | None:
     """The status of the part; None if it does not exist."""
     try:
-        with _resolve(roots, record) as dentry:
-            return at.status(dentry.folder, record.part)
+        with resolve(roots, record) as dentry, part_of(record, dentry.folder) as part:
+            return part.status()
     except Refused:
         return None
 
@@ -213,8 +222,8 @@ def status(roots: Roots, record: Record) -> os.stat_result | None:
 def remove(roots: Roots, record: Record) -> None:
     """Delete the part, which may be missing; raises Refused."""
     try:
-        with _resolve(roots, record) as dentry:
-            at.unlink(dentry.folder, record.part)
+        with resolve(roots, record) as dentry, part_of(record, dentry.folder) as part:
+            at.unlink(part.folder, part.name)
     except Refused as refused:
         if refused.status not in (404, 409):
             raise

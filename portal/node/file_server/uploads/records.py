@@ -20,8 +20,10 @@ if TYPE_CHECKING:
 REFUSE, REPLACE, RENAME = "refuse", "replace", "rename"
 CONFLICTS = (REFUSE, REPLACE, RENAME)
 """Values of on_conflict."""
+PARTIAL, FINAL = "partial", "final;"
+"""Values of Upload-Concat; the URLs of the partial uploads follow the second."""
 _ID = re.compile(r"[0-9a-f]{32}")
-_MOST_BYTES = 64 * 1024
+_MOST_BYTES = 512 * 1024
 SMALL = 8 * 1024 * 1024
 """Bytes up to which a file is written without a record of it."""
 
@@ -32,8 +34,9 @@ class Record:
 
     id: str
     path: str
-    """Location of the target."""
-    length: int
+    """Location of the target; of a partial upload, a location beside its part."""
+    length: int | None
+    """None until the client sends the length that it deferred."""
     created: float
     on_conflict: str = REFUSE
     modified: float | None = None
@@ -48,7 +51,31 @@ class Record:
     """Time of completion, in seconds since the epoch; 0 before."""
 
     resumable: bool = True
-    """False for a file of a plain PUT: recorded only to remove it if the process is killed."""
+    """False for a file of a plain PUT: recorded only in case the process is killed."""
+    folder: str = ""
+    """The path of the private folder that has the part; "": it is in the target's folder."""
+    kept: int = 0
+    """Inode of the file that the part is being written into; 0 while no byte of it is changed."""
+    metadata: str = ""
+    """Upload-Metadata as the client sent it."""
+    concat: str = ""
+    """Upload-Concat as the client sent it."""
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether this is a part for a final upload, which gets no name of its own."""
+        return self.concat == PARTIAL
+
+    @property
+    def is_final(self) -> bool:
+        """Whether this joins partial uploads."""
+        return self.concat.startswith(FINAL)
+
+    @property
+    def partial_ids(self) -> list[str]:
+        """The ids of the partial uploads that this joins, in their order."""
+        urls = self.concat[len(FINAL) :].split() if self.is_final else []
+        return [url.rsplit("/", 1)[-1] for url in urls]
 
     @property
     def part(self) -> bytes:
@@ -93,8 +120,11 @@ class Store:
                     return record
         raise no_upload()
 
-    def save(self, record: Record) -> None:
-        """Write a record atomically; raises OSError if no folder is writable."""
+    def save(self, record: Record) -> str:
+        """Write a record atomically, and durably; returns its folder.
+
+        Raises OSError if no folder is writable.
+        """
         problem: OSError | None = None
         for number, folder in enumerate(self._folders):
             try:
@@ -104,7 +134,7 @@ class Store:
                 continue
             for other in self._folders[:number]:  # get() would return an older state
                 _unlink(os.path.join(other, record.id + ".json"))
-            return
+            return folder
         raise problem or FileNotFoundError(2, "no folder")
 
     def remove(self, id: str) -> None:
@@ -122,9 +152,18 @@ def _write(folder: str, record: Record) -> None:
             file.write(json.dumps(asdict(record)).encode())
             os.fsync(file.fileno())
         os.rename(path + ".new", path)
+        _sync(folder)
     except OSError:
         _unlink(path + ".new")
         raise
+
+
+def _sync(folder: str) -> None:
+    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
 
 
 def _read(path: str) -> Record | None:
@@ -135,20 +174,34 @@ def _read(path: str) -> Record | None:
             if os.fstat(file.fileno()).st_uid != os.getuid():
                 return None
             data = json.loads(file.read(_MOST_BYTES))
-        record = Record(**{field.name: data[field.name] for field in fields(Record)})
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        # A record of an earlier version lacks the newer fields.
+        known = {field.name for field in fields(Record)}
+        record = Record(**{name: value for name, value in data.items() if name in known})
+    except (OSError, ValueError, AttributeError, TypeError, RecursionError):
         return None
     return record if _is_valid(record) else None
 
 
 def _is_valid(record: Record) -> bool:
     return (
-        all(isinstance(value, str) for value in (record.path, record.sha256, record.final))
-        and all(isinstance(value, int) for value in (record.length, record.inode))
+        all(isinstance(value, str) for value in _texts(record))
+        and isinstance(record.length, (int, type(None)))
+        and all(isinstance(value, int) for value in (record.inode, record.kept))
         and all(isinstance(value, (int, float)) for value in (record.created, record.done))
         and isinstance(record.modified, (int, float, type(None)))
         and record.on_conflict in CONFLICTS
         and isinstance(record.resumable, bool)
+    )
+
+
+def _texts(record: Record) -> tuple[str, ...]:
+    return (
+        record.path,
+        record.sha256,
+        record.final,
+        record.folder,
+        record.metadata,
+        record.concat,
     )
 
 

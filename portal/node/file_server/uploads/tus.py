@@ -11,42 +11,60 @@ from email.utils import formatdate
 from portal.node.file_server.errors import Refused
 from portal.node.file_server.headers import parse_time
 from portal.node.file_server.location import parse
-from portal.node.file_server.uploads.records import CONFLICTS, REFUSE, SMALL, Record, new_id
-from portal.node.file_server.uploads.uploads import Chunk
+from portal.node.file_server.uploads.records import (
+    CONFLICTS,
+    FINAL,
+    PARTIAL,
+    REFUSE,
+    SMALL,
+    Record,
+    new_id,
+)
+from portal.node.file_server.uploads.stored import PARTIAL_PATH
+from portal.node.file_server.uploads.uploads import Chunk, State
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from portal.node.file_server.http import Request
     from portal.node.file_server.uploads.uploads import Uploads
 
 VERSION = "1.0.0"
-EXTENSIONS = "creation,creation-with-upload,termination,expiration,checksum"
+EXTENSIONS = (
+    "creation,creation-defer-length,creation-with-upload,termination,expiration,checksum,"
+    "concatenation"
+)
 DIGEST_BYTES = {"sha1": 20, "sha256": 32}
 CONTENT_TYPE = "application/offset+octet-stream"
-FINAL = "Upload-Final-Path"
+FINAL_PATH = "Upload-Final-Path"
 """Header with the location of the completed file."""
+LONGEST_METADATA = 32 * 1024
 _NUMBER = re.compile(r"[0-9]{1,18}")
+_KEY = re.compile(r"[!-+\--~]+")
+_PRINTABLE = re.compile(r"[ -~]*")
+_URL = re.compile(r"(?:(?:https?://[^/?#]+)?/data/uploads/)?[0-9a-f]{32}")
 
 
 def answer(uploads: Uploads, request: Request, id: str) -> None:
     """Answer a request to /data/uploads/ or /data/uploads/<id>; raises Refused."""
-    method = request.command
-    request.always = {"Tus-Resumable": VERSION}
-    if method == "POST":  # for clients behind proxies that accept few methods
-        method = request.headers.get("X-HTTP-Method-Override", method)
+    request.always = {"Tus-Resumable": VERSION, "Cache-Control": "no-store"}
+    # For clients behind proxies that accept few methods.
+    method = request.headers.get("X-HTTP-Method-Override", request.command)
     if method == "OPTIONS":
         request.reply(204, _abilities())
         return
     if request.headers.get("Tus-Resumable") != VERSION:
-        detail = f"The header “Tus-Resumable: {VERSION}” is missing."
+        request.always["Tus-Version"] = VERSION
+        detail = f"Send the header “Tus-Resumable: {VERSION}”, the only version known here."
         raise Refused(412, "version", detail, "Tus-Resumable")
-    call = {"HEAD": _head, "PATCH": _patch, "DELETE": _delete}.get(method)
-    if not id and method == "POST":
-        _create(uploads, request)
-    elif id and call is not None:
-        call(uploads, request, id)
-    else:
+    calls = {"HEAD": _head, "PATCH": _patch, "DELETE": _delete} if id else {"POST": _create}
+    if method not in calls:
+        request.always["Allow"] = ", ".join([*calls, "OPTIONS"])
         raise Refused(405, "method", "This address does not accept that kind of request.")
+    if request.read_only and method != "HEAD":
+        raise Refused(403, "permission", "This token was created without “files:write”.")
+    calls[method](uploads, request, id)
 
 
 def _abilities() -> dict[str, str]:
@@ -57,21 +75,37 @@ def _abilities() -> dict[str, str]:
     }
 
 
-def _create(uploads: Uploads, request: Request) -> None:
+def _create(uploads: Uploads, request: Request, _: str) -> None:
     record = _requested_upload(request)
     offset = 0
-    if request.length or request.length is None:
-        _check_type(request)
+    if request.length != 0:
+        _check_data(request, record)
     # The client gets the upload's URL with the response, so it could not resume it before.
-    if request.length == record.length <= SMALL:
+    if record.is_final:
+        record = uploads.join(record, request.connection, request.still_working)
+        offset = record.length or 0
+    elif _is_small_file(request, record):
         record = uploads.write_whole(record, _chunk(request, 0))
-        offset = record.length
+        offset = record.length or 0
     else:
         uploads.create(record)
         if request.length != 0:
             offset = _first(uploads, request, record)
-    headers = _headers(uploads, record, offset)
+    headers = _headers(uploads, State(record, offset))
     request.reply(201, {**headers, "Location": f"/data/uploads/{record.id}"})
+
+
+def _is_small_file(request: Request, record: Record) -> bool:
+    """Whether all of a small file comes with its creation."""
+    length = record.length
+    return length is not None and request.length == length <= SMALL and not record.is_partial
+
+
+def _check_data(request: Request, record: Record) -> None:
+    """Validate the headers of a creation with data; raises Refused."""
+    if record.is_final:
+        raise Refused(403, "final", "A final upload has no data of its own.", "Upload-Concat")
+    _check_type(request)
 
 
 def _first(uploads: Uploads, request: Request, record: Record) -> int:
@@ -85,18 +119,29 @@ def _first(uploads: Uploads, request: Request, record: Record) -> int:
 
 
 def _head(uploads: Uploads, request: Request, id: str) -> None:
-    record, offset = uploads.state(id, request.connection)
-    headers = _headers(uploads, record, offset)
-    request.reply(
-        200, {**headers, "Upload-Length": str(record.length), "Cache-Control": "no-store"}
-    )
+    state = uploads.state(id, request.connection, request.still_working)
+    headers = {**_headers(uploads, state), **_as_created(state.record)}
+    if state.problem is not None:
+        request.always.update(headers)
+        raise state.problem
+    request.reply(200, headers)
+
+
+def _as_created(record: Record) -> dict[str, str]:
+    """What the client sent when it created an upload."""
+    headers = {"Upload-Metadata": record.metadata, "Upload-Concat": record.concat}
+    if record.length is None:
+        headers["Upload-Defer-Length"] = "1"
+    else:
+        headers["Upload-Length"] = str(record.length)
+    return {name: value for name, value in headers.items() if value}
 
 
 def _patch(uploads: Uploads, request: Request, id: str) -> None:
     _check_type(request)
-    offset = _count(request, "Upload-Offset")
-    record, offset = uploads.append(id, _chunk(request, offset), request.connection)
-    request.reply(204, _headers(uploads, record, offset))
+    chunk = _chunk(request, _count(request, "Upload-Offset"))
+    record, offset = uploads.append(id, chunk, request.connection, request.still_working)
+    request.reply(204, _headers(uploads, State(record, offset)))
 
 
 def _delete(uploads: Uploads, request: Request, id: str) -> None:
@@ -104,12 +149,14 @@ def _delete(uploads: Uploads, request: Request, id: str) -> None:
     request.reply(204)
 
 
-def _headers(uploads: Uploads, record: Record, offset: int) -> dict[str, str]:
-    headers = {"Upload-Offset": str(offset)}
-    if record.done:
-        headers[FINAL] = record.final
-    else:
-        headers["Upload-Expires"] = formatdate(uploads.expires(), usegmt=True)
+def _headers(uploads: Uploads, state: State) -> dict[str, str]:
+    record, headers = state.record, {}
+    if state.offset is not None:
+        headers["Upload-Offset"] = str(state.offset)
+    if not record.done:
+        headers["Upload-Expires"] = formatdate(uploads.expires(record), usegmt=True)
+    elif record.final:
+        headers[FINAL_PATH] = record.final
     return headers
 
 
@@ -118,15 +165,18 @@ def _headers(uploads: Uploads, record: Record, offset: int) -> dict[str, str]:
 
 def _requested_upload(request: Request) -> Record:
     """Parse the headers of a new upload; raises Refused."""
-    if "Upload-Defer-Length" in request.headers:
-        raise Refused(422, "value", "The length must be known.", "Upload-Length")
-    length = _count(request, "Upload-Length")
-    metadata = _metadata(request.headers.get("Upload-Metadata", ""))
-    path = metadata.get("path", "")
+    concat = _concat(request.headers.get("Upload-Concat", ""))
+    length = _length(request, concat)
+    text = request.headers.get("Upload-Metadata", "").strip()
+    metadata = _metadata(text)
+    if concat == PARTIAL:
+        # All of its metadata is the client's, but for a path that says where to put the data.
+        path, metadata = _text(metadata, "path") or PARTIAL_PATH, {}
+    else:
+        path = _text(metadata, "path")
     if not path:
         raise Refused(422, "value", "The location of the file is missing.", "path")
-    on_conflict = _conflict(metadata.get("on_conflict", REFUSE), "on_conflict")
-    digest, modified = metadata.get("sha256", "").lower(), metadata.get("modified", "")
+    digest, modified = _text(metadata, "sha256").lower(), _text(metadata, "modified")
     if digest and not re.fullmatch(r"[0-9a-f]{64}", digest):
         raise Refused(422, "value", "This is not a SHA-256 in hexadecimal digits.", "sha256")
     return Record(
@@ -134,10 +184,39 @@ def _requested_upload(request: Request) -> Record:
         path=str(parse(path)),
         length=length,
         created=time.time(),
-        on_conflict=on_conflict,
+        on_conflict=_conflict(_text(metadata, "on_conflict") or REFUSE, "on_conflict"),
         modified=parse_time(modified, "modified") if modified else None,
         sha256=digest,
+        metadata=text,
+        concat=concat,
     )
+
+
+def _concat(text: str) -> str:
+    """Validate Upload-Concat; raises Refused."""
+    text = text.strip()
+    urls = text[len(FINAL) :].split() if text.startswith(FINAL) else []
+    are_uploads = urls and all(map(_URL.fullmatch, urls)) and _PRINTABLE.fullmatch(text)
+    if text in ("", PARTIAL) or are_uploads:
+        return text
+    detail = f"Write {PARTIAL}, or {FINAL} and the URLs of partial uploads, separated by spaces."
+    raise Refused(400, "value", detail, "Upload-Concat")
+
+
+def _length(request: Request, concat: str) -> int | None:
+    """The length of a new upload; None if it is deferred, or a sum. Raises Refused."""
+    lengths = [name for name in ("Upload-Length", "Upload-Defer-Length") if name in request.headers]
+    if concat.startswith(FINAL):
+        if lengths:
+            detail = "The length of a final upload is the sum of the lengths of its parts."
+            raise Refused(400, "value", detail, lengths[0])
+        return None
+    if "Upload-Defer-Length" not in lengths:
+        return _count(request, "Upload-Length")
+    if len(lengths) > 1 or request.headers["Upload-Defer-Length"].strip() != "1":
+        detail = "Write 1 if the length is not known yet, instead of Upload-Length."
+        raise Refused(400, "value", detail, "Upload-Defer-Length")
+    return None
 
 
 def _conflict(text: str, field: str) -> str:
@@ -146,28 +225,46 @@ def _conflict(text: str, field: str) -> str:
     return text
 
 
-def _metadata(text: str) -> dict[str, str]:
-    """Parse Upload-Metadata: keys, and values in Base64; raises Refused."""
-    metadata: dict[str, str] = {}
-    for pair in filter(None, (part.strip() for part in text.split(","))):
-        key, _, value = pair.partition(" ")
+def _metadata(text: str) -> dict[str, bytes]:
+    """Parse Upload-Metadata: keys, and values in Base64, which may be empty; raises Refused."""
+    if len(text) > LONGEST_METADATA:
+        detail = f"This has more than {LONGEST_METADATA:,} bytes."
+        raise Refused(400, "value", detail, "Upload-Metadata")
+    metadata: dict[str, bytes] = {}
+    for pair in text.split(",") if text else ():
+        key, _, value = pair.strip(" ").partition(" ")
+        if not _KEY.fullmatch(key):
+            raise _bad_metadata(key, "is not a key: write visible ASCII characters")
+        if key in metadata:
+            raise _bad_metadata(key, "is there twice")
         try:
-            metadata[key] = base64.b64decode(value, validate=True).decode()
+            metadata[key] = base64.b64decode(value, validate=True)
         except ValueError:
-            detail = f"The value of “{key}” is not UTF-8 text in Base64."
-            raise Refused(422, "value", detail, "Upload-Metadata") from None
+            raise _bad_metadata(key, "has a value that is not Base64") from None
     return metadata
+
+
+def _bad_metadata(key: str, problem: str) -> Refused:
+    return Refused(400, "value", f"“{key}” {problem}.", "Upload-Metadata")
+
+
+def _text(metadata: Mapping[str, bytes], key: str) -> str:
+    try:
+        return metadata.get(key, b"").decode()
+    except UnicodeDecodeError:
+        raise Refused(422, "value", "This is not UTF-8 text.", key) from None
 
 
 def _count(request: Request, name: str) -> int:
     text = request.headers.get(name, "")
     if not _NUMBER.fullmatch(text):
-        raise Refused(422, "value", "This header must be a number of bytes.", name)
+        raise Refused(400, "value", "This header must be a number of bytes.", name)
     return int(text)
 
 
 def _check_type(request: Request) -> None:
-    if request.headers.get("Content-Type") != CONTENT_TYPE:
+    media_type = request.headers.get("Content-Type", "").partition(";")[0]
+    if media_type.strip().lower() != CONTENT_TYPE:
         raise Refused(415, "type", f"The type must be {CONTENT_TYPE}.", "Content-Type")
 
 
@@ -185,4 +282,5 @@ def _chunk(request: Request, offset: int) -> Chunk:
     on_conflict = request.headers.get("Upload-On-Conflict", "")
     if on_conflict:
         _conflict(on_conflict, "Upload-On-Conflict")
-    return Chunk(offset, request.body(), algorithm, digest, on_conflict)
+    length = _count(request, "Upload-Length") if "Upload-Length" in request.headers else None
+    return Chunk(offset, request.body(), algorithm, digest, on_conflict, length)

@@ -1,34 +1,34 @@
-"""Uploads: create, append, complete, list and remove."""
+"""Uploads: create, append, list and remove."""
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import os
 import time
 from dataclasses import dataclass
 
-from portal.node.file_server import at
 from portal.node.file_server.errors import Refused
-from portal.node.file_server.location import Location, parse, shown
-from portal.node.file_server.replacing import set_modified, write
+from portal.node.file_server.location import parse, shown
 from portal.node.file_server.roots import Dentry
-from portal.node.file_server.uploads import parts
-from portal.node.file_server.uploads.records import REPLACE, Record, Store, new_id, no_upload
+from portal.node.file_server.uploads import parts, recovery, whole
+from portal.node.file_server.uploads.concatenation import Concatenation
+from portal.node.file_server.uploads.records import Record, Store, new_id
+from portal.node.file_server.uploads.stored import DONE_SECONDS, StoredUploads, mismatch, sibling
+from portal.node.file_server.uploads.whole import Body
 from portal.node.file_server.uploads.writers import Writers
+from portal.node.file_server.writing import reserve
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from typing import Any
 
     from portal.node.file_server.roots import Roots
+    from portal.node.file_server.uploads.parts import OpenedPart
     from portal.node.file_server.uploads.writers import Writer
 
-DONE_SECONDS = 3600.0
-"""How long a completed upload is recorded, for clients that did not receive the response."""
-_READ = 1024 * 1024
+    Working = Callable[[], object]
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,19 @@ class Chunk:
     digest: bytes = b""
     on_conflict: str = ""
     """Replaces the value of the creation."""
+    length: int | None = None
+    """The length of the whole upload, which its creation deferred."""
+
+
+@dataclass(frozen=True)
+class State:
+    """How much of an upload has arrived."""
+
+    record: Record
+    offset: int | None
+    """None for a final upload that could not be joined."""
+    problem: Refused | None = None
+    """Why a complete upload does not get its final name."""
 
 
 class Uploads:
@@ -49,112 +62,107 @@ class Uploads:
 
     def __init__(self, roots: Roots, store: Store, hours: float) -> None:
         self._roots = roots
-        self._store = store
-        self._deadlines = roots.deadlines
-        self._seconds = hours * 3600
+        self._stored = StoredUploads(roots, store)
         self._writers = Writers()
-        self._hashes: dict[str, tuple[int, Any]] = {}
-        """Running SHA-256 by upload, with the number of bytes that it covers."""
+        self._concatenation = Concatenation(self._stored, self._writers)
+        self._seconds = hours * 3600
 
     # Creation
 
-    @contextlib.contextmanager
-    def _target(self, record: Record) -> Iterator[Dentry]:
-        """Resolve the target, and create missing folders above it."""
-        location = parse(record.path)
-        if not location.names:
-            raise Refused(422, "value", "The name of the file is missing.", "path")
-        self._probe(location)
-        parts.make_folders(self._roots, location)
-        follow = record.on_conflict == REPLACE
-        with self._roots.resolve(location, follow=follow, to_change=True) as dentry:
-            parts.check_target(dentry, record.on_conflict)
-            yield dentry
-
-    def _probe(self, location: Location) -> None:
-        """Raise Refused (503) if the file system does not answer."""
-        area = self._roots.area(location)
-        self._deadlines.call(location.root, lambda: self._roots.probe(area))
-
-    def _get(self, id: str) -> Record:
-        """Return a record after its file system has answered; raises Refused."""
-        record = self._deadlines.call("uploads", lambda: self._store.get(id))
-        if not record.resumable:
-            raise no_upload()
-        self._probe(parse(record.path))
-        return record
-
     def create(self, record: Record) -> None:
         """Create an upload; raises Refused."""
-        with self._target(record) as dentry:
-            # Recorded first, so that the part is cleaned up if this process is killed here.
-            self._store.save(record)
-            try:
-                parts.make(dentry, record)
-                self._store.save(record)
-            except BaseException:
-                self._remove(record)
-                raise
+        if record.is_partial:
+            self._concatenation.check_count()
+        self._stored.create(record)
+
+    def join(
+        self, record: Record, connection: socket.socket, working: Working | None = None
+    ) -> Record:
+        """Create a final upload from partial ones, as Concatenation.join."""
+        return self._concatenation.join(record, connection, working)
 
     def write_whole(self, record: Record, chunk: Chunk) -> Record:
-        """Write a file that a creation request contains, without a record; raises Refused."""
-        with self._target(record) as dentry:
+        """Write a file that a creation request contains, without resuming; raises Refused."""
+        with self._stored.target(record) as dentry:
             name = parts.final_name(dentry, record.on_conflict, 0)
-            body = checked(checked(chunk.body, chunk.algorithm, chunk.digest), *_sha256(record))
+            pieces = checked(checked(chunk.body, chunk.algorithm, chunk.digest), *_sha256(record))
+            record.final, record.resumable = str(sibling(record, dentry, name)), False
             target = Dentry(dentry.location, dentry.folder, name)
-            write(target, body, replace=record.on_conflict == REPLACE, modified=record.modified)
-        record.final, record.done = str(_sibling(record, dentry, name)), time.time()
+            whole.save(self._stored.records, record, target, Body(pieces, record.length))
+            self._stored.note_whole(record)
         return record
 
-    @contextlib.contextmanager
-    def noted(self, location: Location) -> Iterator[bytes]:
-        """Yield a recorded name for an incomplete file, to clean up if this process is killed."""
-        now = time.time()
-        record = Record(new_id(), str(location), 0, now, on_conflict=REPLACE, resumable=False)
-        with contextlib.suppress(OSError):  # the file is written without a record, too
-            self._store.save(record)
-        try:
-            yield record.part
-        finally:
-            self._store.remove(record.id)
+    def save(self, dentry: Dentry, body: Body, *, on_conflict: str, modified: float | None) -> None:
+        """Write a file that one request contains; raises Refused or OSError."""
+        record = Record(
+            new_id(),
+            str(dentry.location),
+            body.length,
+            time.time(),
+            on_conflict,
+            modified,
+            resumable=False,
+        )
+        whole.save(self._stored.records, record, dentry, body)
 
     # Continuation
 
-    def state(self, id: str, connection: socket.socket) -> tuple[Record, int]:
-        """Return an upload and its offset; completes it if all data have arrived.
+    def state(self, id: str, connection: socket.socket, working: Working | None = None) -> State:
+        """Return the state of an upload; completes it if all data have arrived.
 
-        Raises Refused: 404, 410 if the part does not exist, 423 while another request writes,
-        409 `exists` if all has arrived and the name exists.
+        Raises Refused: 404, 410 if the part does not exist, 423 while another request writes.
         """
-        with self._writers.exclusive(id, connection) as writer:
-            record = self._get(id)
-            if record.done or self._is_renamed(record):
-                return record, record.length
-            with parts.opened(self._roots, record) as (dentry, file):
+        with self._writers.exclusive(id, connection, working=working) as writer:
+            record = self._stored.get(id)
+            if self._stored.is_done(record):
+                return State(record, record.length)
+            if record.is_final:
+                return State(record, None)
+            with parts.opened(self._roots, record) as (dentry, part, file):
                 size = os.fstat(file).st_size
-                if size == record.length:
-                    self._finish(record, dentry, file, writer, record.on_conflict)
-            return record, size
+                try:
+                    self._settle(record, (dentry, part, file), writer, record.on_conflict)
+                except Refused as refused:
+                    if refused.status != 409:
+                        raise
+                    return State(record, size, refused)
+            return State(record, size)
 
-    def append(self, id: str, chunk: Chunk, connection: socket.socket) -> tuple[Record, int]:
+    def append(
+        self, id: str, chunk: Chunk, connection: socket.socket, working: Working | None = None
+    ) -> tuple[Record, int]:
         """Add a chunk; returns the upload and its new offset. Raises Refused."""
-        with self._writers.exclusive(id, connection) as writer:
-            record = self._get(id)
-            if record.done or self._is_renamed(record):
-                _check_offset(chunk.offset, record.length)
-                return record, record.length
-            with parts.opened(self._roots, record) as (dentry, file):
+        with self._writers.exclusive(id, connection, working=working) as writer:
+            record = self._stored.get(id)
+            if record.is_final:
+                raise Refused(403, "final", "Data can only be added to its partial uploads.")
+            if self._stored.is_done(record):
+                _check_offset(chunk.offset, record.length or 0)
+                return record, chunk.offset
+            with parts.opened(self._roots, record) as (dentry, part, file):
                 _check_offset(chunk.offset, os.fstat(file).st_size)
+                self._set_length(record, file, chunk)
                 offset = self._receive(record, file, chunk, writer)
-                if offset == record.length:
-                    on_conflict = chunk.on_conflict or record.on_conflict
-                    self._finish(record, dentry, file, writer, on_conflict)
+                on_conflict = chunk.on_conflict or record.on_conflict
+                self._settle(record, (dentry, part, file), writer, on_conflict)
             return record, offset
 
+    def _set_length(self, record: Record, file: int, chunk: Chunk) -> None:
+        """Record the length that the creation deferred; raises Refused."""
+        if chunk.length is None or chunk.length == record.length:
+            return
+        if record.length is not None:
+            detail = f"The length of this upload is {record.length} and stays."
+            raise Refused(400, "value", detail, "Upload-Length")
+        if chunk.length < chunk.offset:
+            detail = f"{chunk.offset} bytes of this upload have arrived already."
+            raise Refused(400, "value", detail, "Upload-Length")
+        reserve(file, chunk.length)
+        record.length = chunk.length
+        self._stored.records.save(record)
+
     def _receive(self, record: Record, file: int, chunk: Chunk, writer: Writer) -> int:
-        hashed, digest = self._hashes.pop(record.id, (0, None))
-        if record.sha256 and hashed == chunk.offset:
-            digest = digest or hashlib.sha256()
+        digest = self._stored.running_hash(record, chunk.offset)
         body = checked(chunk.body, chunk.algorithm, chunk.digest)
         try:
             return parts.receive(file, chunk.offset, record.length, body, writer, digest)
@@ -164,73 +172,28 @@ class Uploads:
             raise
         finally:
             if digest is not None:
-                self._hashes[record.id] = (os.fstat(file).st_size, digest)
+                self._stored.keep_hash(record, digest, os.fstat(file).st_size)
 
-    # Completion
-
-    def _finish(
-        self, record: Record, dentry: Dentry, file: int, writer: Writer, on_conflict: str
-    ) -> None:
-        """Rename the complete part to its final name; raises Refused."""
-        self._verify(record, dentry, file, writer)
-        name = parts.final_name(dentry, on_conflict, record.inode)
-        record.final = str(_sibling(record, dentry, name))
-        self._store.save(record)  # recognized after the rename even if this process is killed
-        if record.modified is not None:
-            set_modified(file, record.modified)
-        parts.put(dentry, record.part, name, file, replace=on_conflict == REPLACE)
-        record.done = time.time()
-        # Without this record, _is_renamed() recognizes the file by its inode.
-        with contextlib.suppress(OSError):
-            self._store.save(record)
-
-    def _is_renamed(self, record: Record) -> bool:
-        """Whether a process was killed right after the final rename."""
-        if not record.final or parts.status(self._roots, record) is not None:
-            return False
-        try:
-            with self._roots.resolve(parse(record.final), follow=False) as dentry:
-                status = dentry.status()
-        except Refused:
-            return False
-        return (status.st_ino, status.st_size) == (record.inode, record.length)
-
-    def _verify(self, record: Record, dentry: Dentry, file: int, writer: Writer) -> None:
-        """Compare the SHA-256 if the client sent one; raises Refused."""
-        if not record.sha256:
-            return
-        hashed, digest = self._hashes.pop(record.id, (0, None))
-        if digest is None or hashed != record.length:
-            digest = hashlib.sha256()
-            for position in range(0, record.length, _READ):
-                digest.update(os.pread(file, _READ, position))
-                writer.last = time.monotonic()
-        if digest.hexdigest() != record.sha256:
-            at.unlink(dentry.folder, record.part)
-            self._store.remove(record.id)
-            raise mismatch()
+    def _settle(self, record: Record, opened: OpenedPart, writer: Writer, on_conflict: str) -> None:
+        """Give an upload its final name if all has arrived; raises Refused."""
+        if not record.is_partial and os.fstat(opened[-1]).st_size == record.length:
+            self._stored.finish(record, opened, writer, on_conflict)
 
     # Unfinished uploads
 
     def remove(self, id: str, connection: socket.socket) -> None:
         """Cancel an upload and delete its data; raises Refused."""
         with self._writers.exclusive(id, connection, force=True):
-            self._remove(self._get(id))
-
-    def _remove(self, record: Record) -> None:
-        if not record.done:
-            parts.remove(self._roots, record)
-        self._hashes.pop(record.id, None)
-        self._store.remove(record.id)
+            self._stored.discard(self._stored.get(id))
 
     def unfinished(self) -> list[dict[str, Any]]:
         """The resumable uploads, the newest first; raises Refused (503)."""
-        return self._deadlines.call("uploads", self._unfinished)
+        return self._roots.deadlines.call("uploads", self._unfinished)
 
     def _unfinished(self) -> list[dict[str, Any]]:
         uploads = []
-        for record in self._store:
-            over = record.done or not record.resumable
+        for record in self._stored.records:
+            over = record.done or not record.resumable or record.is_final
             status = None if over else parts.status(self._roots, record)
             if status is not None:
                 uploads.append(self._describe(record, status))
@@ -243,19 +206,27 @@ class Uploads:
             "name": shown(parse(record.path).name),
             "length": record.length,
             "offset": status.st_size,
+            "is_partial": record.is_partial,
             "on_conflict": record.on_conflict,
             "created": record.created,
-            "expires": status.st_mtime + self._seconds,
+            "expires": self._expiry(record, status),
         }
 
-    def expires(self) -> float:
-        """The expiry of an upload that is written to now, in seconds since the epoch."""
-        return time.time() + self._seconds
+    def expires(self, record: Record) -> float:
+        """When an unfinished upload expires, in seconds since the epoch."""
+        return self._expiry(record, parts.status(self._roots, record))
+
+    def _expiry(self, record: Record, status: os.stat_result | None) -> float:
+        last = status.st_mtime if status else record.done or record.created
+        return last + (DONE_SECONDS if record.done else self._seconds)
 
     def clean(self) -> int:
-        """Remove expired uploads; returns the number of others."""
+        """Complete files that a killed server left half written, and remove expired uploads.
+
+        Returns the number of others.
+        """
         left = 0
-        for record in list(self._store):
+        for record in sorted(self._stored.records, key=lambda record: not record.kept):
             try:
                 left += not self._clean(record)
             except (Refused, OSError):
@@ -265,13 +236,31 @@ class Uploads:
     def _clean(self, record: Record) -> bool:
         """Whether the upload was removed or is complete; raises Refused if it is in use."""
         with self._writers.exclusive(record.id):
+            if record.kept and not record.done and self._recover(record):
+                return True
             status = None if record.done else parts.status(self._roots, record)
-            last = status.st_mtime if status else record.done or record.created
-            late = time.time() - last > (DONE_SECONDS if record.done else self._seconds)
+            late = time.time() > self._expiry(record, status)
             if late:
                 self._check_unused(record)
-                self._remove(record)
+                self._stored.discard(record)
             return late or bool(record.done)
+
+    def _recover(self, record: Record) -> bool:
+        """Whether a file is whole again that was being written in place.
+
+        Raises Refused or OSError if it cannot be reached at the moment.
+        """
+        try:
+            is_complete = recovery.complete(self._roots, record)
+        except Refused as refused:
+            if refused.status >= 423:
+                raise
+            return False  # its folder is gone, perhaps for a while
+        if is_complete and record.resumable:
+            self._stored.note_done(record)
+        else:
+            self._stored.records.remove(record.id)
+        return True
 
     def _check_unused(self, record: Record) -> None:
         """Raise Refused if another process writes to the part."""
@@ -286,12 +275,6 @@ class Uploads:
 def _check_offset(offset: int, size: int) -> None:
     if offset != size:
         raise Refused(409, "offset", f"{size} bytes of this upload have arrived.", "Upload-Offset")
-
-
-def _sibling(record: Record, dentry: Dentry, name: bytes) -> Location:
-    """The location of a name in the target's folder."""
-    location = parse(record.path)
-    return location if name == dentry.name else location.parent.child(name)
 
 
 def _sha256(record: Record) -> tuple[str, bytes]:
@@ -315,8 +298,3 @@ def _checked(
         yield piece
     if actual.digest() != digest:
         raise mismatch()
-
-
-def mismatch() -> Refused:
-    """The refusal if a checksum differs (the status is defined by tus)."""
-    return Refused(460, "checksum", "What arrived differs from what was sent. Send it again.")

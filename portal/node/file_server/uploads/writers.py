@@ -11,7 +11,7 @@ from portal.node.file_server.errors import Refused
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 STALLED = 3.0
 """Seconds without data after which another writer replaces one, whose connection may be dead
@@ -23,10 +23,19 @@ PATIENCE = 3.0
 class Writer:
     """A request that writes to an upload."""
 
-    def __init__(self, connection: socket.socket | None) -> None:
-        self._connection = connection
+    def __init__(
+        self, connection: socket.socket | None, working: Callable[[], object] | None = None
+    ) -> None:
+        """`working` is called during long work after all data have arrived."""
+        self._connection, self._working = connection, working
         self.last = time.monotonic()
         """Time of the last data."""
+
+    def advanced(self) -> None:
+        """Note progress of work that the client waits for."""
+        self.last = time.monotonic()
+        if self._working is not None:
+            self._working()
 
     def stalled(self) -> bool:
         """Whether no data have arrived for some time."""
@@ -50,13 +59,18 @@ class Writers:
 
     @contextlib.contextmanager
     def exclusive(
-        self, id: str, connection: socket.socket | None = None, *, force: bool = False
+        self,
+        id: str,
+        connection: socket.socket | None = None,
+        *,
+        force: bool = False,
+        working: Callable[[], object] | None = None,
     ) -> Iterator[Writer]:
         """Be the only writer of an upload; raises Refused (423) while there is another.
 
         `force`: the other one is replaced even if data are arriving.
         """
-        writer = Writer(connection)
+        writer = Writer(connection, working)
         deadline = time.monotonic() + PATIENCE
         while (other := self._add(id, writer)) is not None:
             if not (force or other.stalled()) or time.monotonic() > deadline:

@@ -7,10 +7,22 @@ from typing import Annotated, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field
 
 from portal.core.files.entries import Kind, Listing
+from portal.core.files.shares import Access
+from portal.core.files.shares import Kind as ShareKind
+from portal.core.files.uses import FolderUse
 from portal.web.api.models.base import REQUEST, ResponseModel, Time
 
 Text = Annotated[str, Field(max_length=4096)]
 Location = Annotated[str, Field(min_length=1, max_length=16384)]
+
+
+class SavingOut(ResponseModel):
+    """How new contents of a file are written."""
+
+    how: Literal["replace", "in_place", "refused"]
+    """"replace": they appear at once; "in_place": in the same file, whose links and owner stay."""
+    detail: str
+    """What cannot be kept, or why it is refused; often empty."""
 
 
 class EntryOut(ResponseModel):
@@ -34,6 +46,8 @@ class EntryOut(ResponseModel):
     """Changes with the contents; for If-Match."""
     link: str | None
     """The target of a link; null for other entries."""
+    saving: SavingOut | None
+    """How new contents of this file are written; null in lists, and for anything but a file."""
 
 
 class ListingOut(ResponseModel):
@@ -91,10 +105,10 @@ class OperationProblemOut(ResponseModel):
 
 
 class OperationOut(ResponseModel):
-    """A copy, a move, a deletion or a change of permissions."""
+    """A copy, a move, a deletion, a change of permissions, an unpacking or a fetching."""
 
     id: str
-    kind: Literal["copy", "move", "delete", "mode"]
+    kind: Literal["copy", "move", "delete", "mode", "unpack", "fetch"]
     state: Literal["waiting", "running", "done", "failed", "cancelled", "interrupted"]
     """"interrupted": its process was killed; completed changes stay."""
     files: int
@@ -106,6 +120,8 @@ class OperationOut(ResponseModel):
     problems: list[OperationProblemOut]
     """The first hundred."""
     problem_count: int
+    detail: str
+    """The result in words, or the reason of a failure."""
 
 
 class OperationListOut(ResponseModel):
@@ -121,9 +137,12 @@ class UploadOut(ResponseModel):
     path: str
     """The location of the complete file."""
     name: str
-    length: int
+    length: int | None
+    """Null if the client sends it later."""
     offset: int
     """Bytes received."""
+    is_partial: bool
+    """Whether it is a part for a final upload (concatenation of tus), without a name of its own."""
     expires: Time
 
 
@@ -131,6 +150,57 @@ class UploadListOut(ResponseModel):
     """Your uploads that are not complete."""
 
     uploads: list[UploadOut]
+
+
+class RecipientOut(ResponseModel):
+    """A user or group that a folder is shared with."""
+
+    kind: ShareKind
+    name: str
+    access: Access
+
+
+class MountedInOut(ResponseModel):
+    """A live session that has a folder mounted."""
+
+    owner: str
+    id: str | None
+    """Null for sessions of others, whose names are not told either."""
+    name: str | None
+
+
+class FolderUseOut(ResponseModel):
+    """Who uses a storage folder of yours."""
+
+    folder: str
+    """Its name."""
+    shares: list[RecipientOut]
+    sessions: list[MountedInOut]
+    text: str
+    """Who would lose it, in words; empty if nobody uses it."""
+
+    @classmethod
+    def of(cls, use: FolderUse) -> Self:
+        """Build it."""
+        return cls(
+            folder=use.folder,
+            shares=[
+                RecipientOut(kind=share.key.kind, name=share.key.name, access=share.access)
+                for share in use.shares
+            ],
+            sessions=[
+                *(MountedInOut(owner=s.owner, id=s.id, name=s.name) for s in use.own),
+                *(MountedInOut(owner=s.owner, id=None, name=None) for s in use.others),
+            ],
+            text=use.text,
+        )
+
+
+class FolderUsesOut(ResponseModel):
+    """The storage folder at a location, or the one that it is in, and who uses it."""
+
+    use: FolderUseOut | None
+    """Null if it is in no storage folder of yours."""
 
 
 class RenameRequest(BaseModel):
@@ -146,15 +216,25 @@ class OperationRequest(BaseModel):
 
     model_config = REQUEST
 
-    kind: Literal["copy", "move", "delete", "mode"]
-    items: Annotated[list[Location], Field(min_length=1, max_length=1000)]
-    """Locations."""
+    kind: Literal["copy", "move", "delete", "mode", "unpack", "fetch"]
+    items: Annotated[list[Location], Field(max_length=1000)] = []
+    """Locations, at least one; none for "fetch"."""
     to: Location | None = None
-    """The folder to copy or move into."""
+    """The folder to copy, move, unpack or fetch into; archives that are in one folder need none,
+    and get their new folders beside them."""
+    url: Annotated[str, Field(max_length=8192)] | None = None
+    """For "fetch", from a host that the site permits."""
+    name: Annotated[str, Field(min_length=1, max_length=255)] | None = None
+    """For "fetch": the name of the file, if not the last one of the URL."""
+    sha256: Annotated[str, Field(pattern="^[0-9a-fA-F]{64}$")] | None = None
+    """For "fetch": another file is not accepted."""
     on_conflict: Literal["refuse", "rename", "replace", "skip"] = "refuse"
     """The action where the name exists already."""
     mode: Annotated[str, Field(pattern="^0?[0-7]{3}$")] | None = None
     """The permissions in octal, for "mode"."""
+    end_shares: bool = False
+    """Whether the shares of storage folders end that are moved, deleted or replaced. Without it,
+    such a request is refused (409, code "shared"): its answer names who would lose the folder."""
 
 
 QUERY = ConfigDict(extra="forbid", use_attribute_docstrings=True)

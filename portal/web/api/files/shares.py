@@ -109,8 +109,9 @@ def list_shares(folder: str) -> ShareListOut:
 def share_folder(folder: str, kind: str, name: str) -> Reply[ShareChangeOut]:
     """Share one of the caller's storage folders with a user or group.
 
-    202 while a large folder's files are still being changed. The response does not depend on
-    whether a user or group of this name exists.
+    202 while a large folder's files are still being changed. Unless the site has names checked
+    (422 for the field `name`), the response does not depend on whether there is such a user or
+    group.
     """
     access = read_model(ShareRequest).access
     share, report = services().shares.share(person(), _key(folder, kind, name), access)

@@ -12,6 +12,8 @@ from portal.web.api import PREFIX, guarded
 from portal.web.api.files.models import (
     EntryOut,
     FolderUsageOut,
+    FolderUseOut,
+    FolderUsesOut,
     FoundOut,
     ListingOut,
     ListQuery,
@@ -92,6 +94,14 @@ def rename_file(location: str) -> EntryOut:  # noqa: ARG001
     return EntryOut.model_validate(services().shares.rename(person(), _location(), name))
 
 
+@blueprint.get("/files/uses/<location:location>")
+@operation("Who uses a storage folder", FolderUsesOut)
+def get_uses(location: str) -> FolderUsesOut:  # noqa: ARG001
+    """Whom a storage folder is shared with, and the live sessions that have it mounted."""
+    use = services().shares.uses(person(), _location())
+    return FolderUsesOut(use=FolderUseOut.of(use) if use else None)
+
+
 @blueprint.get("/files/operations")
 @operation("Your operations of the last hour", OperationListOut)
 def list_operations() -> OperationListOut:
@@ -102,12 +112,17 @@ def list_operations() -> OperationListOut:
 
 @blueprint.post("/files/operations")
 @operation(
-    "Copy, move or delete, or change permissions", OperationOut, status=202, body=OperationRequest
+    "Copy, move, delete, unpack or fetch, or change permissions",
+    OperationOut,
+    status=202,
+    body=OperationRequest,
 )
 def start_operation() -> OperationOut:
     """Start an operation; it may have ended when this returns."""
     order = read_model(OperationRequest).model_dump(exclude_none=True)
-    return OperationOut.model_validate(services().shares.operate(person(), order))
+    end_shares = order.pop("end_shares")
+    operation = services().shares.operate(person(), order, end_shares=end_shares)
+    return OperationOut.model_validate(operation)
 
 
 @blueprint.get("/files/operations/<operation_id>")

@@ -2,8 +2,9 @@
 // so that a lost connection, a reload or an expired login loses nothing.
 import { element, messageOf } from "../common/dom.js";
 import * as wording from "../common/words.js";
+import { MOST_EDIT, problemOf } from "./decoding.js";
 import * as viewer from "./file.js";
-import { MOST_EDIT, button, load, note, page, put, read } from "./file.js";
+import { button, load, note, page, put, read } from "./file.js";
 import * as server from "../files/ask.js";
 import * as dialogs from "../files/dialogs.js";
 import * as listing from "../files/folder.js";
@@ -12,13 +13,16 @@ import * as panel from "../files/panel.js";
 const user = document.getElementById("relogin").dataset.user;
 const SOON = 300;
 /**
- * The edited file, else NONE.
- * @typedef {{ at: string, name: string, saved: string, text: string, etag: string, crlf: boolean, mark: boolean,
+ * The edited file, else NONE. `mark`: its byte order mark, before `saved` and `text`, which have the file's line ends.
+ * @typedef {{ at: string, name: string, saved: string, text: string, etag: string, mark: string,
  *   handle: ReturnType<typeof import("../libraries/editor.js").edit> | null, timer: number,
  *   edit: typeof import("../libraries/editor.js").edit }} EditedFile
  */
 
-/** Its unsaved changes in this browser. @typedef {{ text: string, etag: string, at: number }} StoredDraft */
+/**
+ * Its unsaved changes in this browser. `contents`: with the file's line ends; `text`: of earlier versions, with \n only.
+ * @typedef {{ contents?: string, text?: string, etag: string, at: number }} StoredDraft
+ */
 
 const NONE = /** @type {any} */ (null);
 /** @type {EditedFile} */
@@ -38,13 +42,16 @@ function keep() {
   clearTimeout(now.timer);
   try {
     if (now.text === now.saved) localStorage.removeItem(key(now.at));
-    else localStorage.setItem(key(now.at), JSON.stringify({ text: now.text, etag: now.etag, at: Date.now() }));
+    else localStorage.setItem(key(now.at), JSON.stringify({ contents: now.text, etag: now.etag, at: Date.now() }));
     return true;
   } catch {
     return now.text === now.saved; // the storage is full, or blocked
   }
 }
 const isChanged = () => Boolean(now) && now.text !== now.saved;
+
+// What saving cannot keep, known before: a line while the file is edited.
+const saving = () => page()?.querySelector("[data-file-saving]");
 
 function drawTools() {
   const save = button("Save", "check2", () => send());
@@ -75,6 +82,7 @@ function open(text) {
     text, name: now.name, label: `Contents of ${now.name}`, description: "Press Escape, then Tab, to leave the editor. Ctrl S saves.", invalid: false, changed,
   });
   now.handle.focus();
+  if (saving()) saving().hidden = false;
   drawTools();
 }
 
@@ -83,23 +91,28 @@ export async function begin() {
   viewer.view().dataset.state = "loading";
   const { location: at, name } = page().dataset;
   try {
+    if (page().dataset.saving === "refused") throw new Error(saving()?.textContent);
     const [content, { edit }] = await Promise.all([read(MOST_EDIT + 1), load(import("../libraries/editor.js"))]);
     if (!viewer.isShown(mine)) return;
-    const problem = content.binary ? "This file is not text." : !content.complete || content.total > MOST_EDIT ? "Files of up to 2 MB can be edited here. Open it in a session, or with a program of yours."
-      : !content.plain ? "This is not UTF-8 text. Saving it from here would change its letters." : "";
+    const problem = problemOf(content);
     if (problem) throw new Error(problem);
-    // The editor uses \n only; saving restores the file's line ends.
-    const saved = content.text.replaceAll("\r\n", "\n");
-    now = { edit, at, name, saved, text: saved, etag: content.etag, crlf: content.crlf, mark: content.mark, handle: null, timer: 0 };
-    const draft = stored(at);
+    now = { edit, at, name, saved: content.text, text: content.text, etag: content.etag, mark: content.mark, handle: null, timer: 0 };
     viewer.onClose(closed);
-    open(draft && draft.text !== saved ? draft.text : saved);
-    if (draft && draft.text !== saved) restored(draft);
+    const draft = stored(at);
+    const text = draft ? draftText(draft, content.text) : content.text;
+    open(text);
+    if (draft && text !== content.text) restored(draft);
   } catch (error) {
     if (!viewer.isShown(mine)) return;
     await viewer.show(viewer.modesOf(name)[0]);
     panel.note(messageOf(error), true);
   }
+}
+
+/** @param {StoredDraft} draft @param {string} saved */
+function draftText({ contents, text = "" }, saved) {
+  const crlf = /\r\n/.test(saved) && !/[^\r]\n/.test(saved);
+  return contents ?? (crlf ? text.replaceAll("\n", "\r\n") : text);
 }
 
 /** @param {StoredDraft} draft */
@@ -122,14 +135,13 @@ function closed() {
   if (!now) return;
   keep();
   now.handle?.destroy();
+  if (saving()) saving().hidden = true;
   if (isChanged()) panel.note(`“${now.name}” has changes that are not saved. They are kept in this browser: open the file again to go on.`);
   now = NONE;
 }
 function leave() {
   viewer.show(viewer.modesOf(page().dataset.name)[0]);
 }
-
-const bytesOf = (/** @type {string} */ text) => new Blob([now.mark ? "\ufeff" : "", now.crlf ? text.replaceAll("\n", "\r\n") : text]);
 
 /** @param {Record<string, string>} [headers] @param {string} [at] */
 async function send(headers = { "If-Match": now.etag }, at = now.at) {
@@ -139,7 +151,7 @@ async function send(headers = { "If-Match": now.etag }, at = now.at) {
   if (save) save.disabled = true;
   note("Saving…");
   try {
-    const answer = await server.bytes(`/data/files/${at}`, { method: "PUT", body: bytesOf(text), headers });
+    const answer = await server.bytes(`/data/files/${at}`, { method: "PUT", body: new Blob([now.mark, text]), headers });
     const entry = await answer.json();
     if (now !== mine) return true;
     if (at !== now.at) {
@@ -155,7 +167,7 @@ async function send(headers = { "If-Match": now.etag }, at = now.at) {
   } catch (error) {
     if (now !== mine) return false;
     note(`Not saved: ${messageOf(error)} Your changes are kept in this browser.`);
-    if (error instanceof server.RequestError && (error.code === "changed" || error.status === 412)) conflict();
+    if (error instanceof server.RequestError && error.code === "changed") conflict();
     else if (at !== now.at) throw error;
   }
   if (save) save.disabled = !isChanged();

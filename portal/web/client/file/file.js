@@ -2,11 +2,11 @@
 import { onShow } from "../files/shown.js";
 import { element, icon, messageOf } from "../common/dom.js";
 import { size } from "../common/words.js";
+import { MOST_EDIT, decode } from "./decoding.js";
 import * as editing from "./edit.js";
 import * as server from "../files/ask.js";
 
 const MOST_TEXT = 1024 * 1024;
-export const MOST_EDIT = 2 * 1024 * 1024;
 export const assets = document.getElementById("files-token").dataset;
 let turn = 0; // number of the file shown; late results for earlier files are dropped
 let close = () => {};
@@ -49,10 +49,8 @@ function facts(text) {
 }
 
 /**
- * The beginning of a file. `total`: the file's size in bytes; `plain`: whether it is UTF-8; `crlf`:
- * whether its lines end with CR LF; `mark`: whether it begins with a byte order mark.
- * @typedef {{ text: string, complete: boolean, total: number, etag: string, plain: boolean, binary: boolean,
- *   crlf: boolean, mark: boolean }} Content
+ * The beginning of a file. `total`: the file's size in bytes.
+ * @typedef {import("./decoding.js").Decoded & { complete: boolean, total: number, etag: string }} Content
  */
 
 /** @param {number} most bytes @returns {Promise<Content>} */
@@ -63,24 +61,15 @@ export async function read(most) {
   const bytes = answer.status === 416 ? new Uint8Array() : new Uint8Array(await answer.arrayBuffer());
   const total = Number(answer.headers.get("Content-Range")?.split("/")[1] ?? (answer.status === 416 ? 0 : bytes.length));
   const complete = bytes.length >= total;
-  const content = { text: "", crlf: false, mark: false, complete, total: total || length, etag: answer.headers.get("ETag") ?? "", binary: bytes.subarray(0, 8192).includes(0), plain: true };
-  content.mark = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf;
-  try {
-    // A character may be cut at the end of a part.
-    content.text = new TextDecoder("utf-8", { fatal: true }).decode(bytes, { stream: !complete });
-  } catch {
-    content.plain = false;
-    content.text = new TextDecoder("windows-1252").decode(bytes);
-  }
-  content.crlf = /\r\n/.test(content.text) && !/[^\r]\n/.test(content.text);
-  return content;
+  const shown = page().dataset.kind === "file" ? page().dataset.etag : ""; // 416 for an empty file has no ETag
+  return { ...decode(bytes, complete), complete, total: total || length, etag: answer.headers.get("ETag") ?? shown ?? "" };
 }
 
 async function text() {
   const content = await read(MOST_TEXT);
   if (content.binary) return facts("This file is not text");
   return () => {
-    const lines = content.text.split("\n");
+    const lines = content.text.split(/\r\n?|\n/); // as the editor does
     if (lines.length > 1 && lines.at(-1) === "") lines.pop();
     const box = element("div", "text-view");
     box.tabIndex = 0;
@@ -168,7 +157,8 @@ export function button(word, symbol, call, pressed) {
 function offer(mode) {
   const modes = modesOf(page().dataset.name);
   const buttons = modes.length > 1 ? modes.map((item) => button(...WORDS[item], () => show(item), item === mode)) : [];
-  if (modes.includes("text") && Number(page().dataset.size) <= MOST_EDIT) buttons.push(button("Edit", "pencil-square", () => editing.begin()));
+  const { size: length, saving } = page().dataset;
+  if (modes.includes("text") && Number(length) <= MOST_EDIT && saving !== "refused") buttons.push(button("Edit", "pencil-square", () => editing.begin()));
   page().querySelector("[data-file-tools]").replaceChildren(...buttons);
 }
 

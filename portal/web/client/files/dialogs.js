@@ -76,7 +76,8 @@ export function askName({ title, go, value = "", label = "Name", note = "" }, ac
   line.textContent = note;
   line.hidden = !note;
   field.value = value;
-  const result = ask("ask-name", () => act(field.value.trim()));
+  // A name that somebody types has no spaces around it; one that stays may have them.
+  const result = ask("ask-name", () => act(field.value === value ? value : field.value.trim()));
   field.focus();
   const dot = value.lastIndexOf(".");
   field.setSelectionRange(0, dot > 0 ? dot : value.length);
@@ -94,18 +95,22 @@ export function exists(title, text, several = false) {
   return ask("ask-exists", (value) => ({ value: /** @type {OnConflict} */ (value), all: all.querySelector("input").checked }));
 }
 
-// Starts an operation; asks once for all names that exist.
-/** @param {Record<string, unknown> & { items: string[] }} body */
+// Starts an operation; asks about names that exist, and before others lose a folder by a move or copy.
+/** @param {Record<string, unknown> & { kind: string, items: string[] }} body @returns {Promise<Operation | null>} */
 export async function operate(body) {
   /** @type {Operation} */
   let started;
   try {
     started = await server.change("operations", "", body);
   } catch (error) {
-    if (!(error instanceof server.RequestError) || error.code !== "exists" || body.on_conflict) throw error;
-    const answer = await exists("It exists already", `${messageOf(error)} Shall those be replaced, kept beside the new ones, or skipped?`);
-    if (!answer) return null;
-    started = await server.change("operations", "", { ...body, on_conflict: answer.value });
+    if (!(error instanceof server.RequestError)) throw error;
+    if (error.code === "exists" && !body.on_conflict) {
+      const answer = await exists("It exists already", `${messageOf(error)} Shall those be replaced, kept beside the new ones, or skipped?`);
+      return answer && operate({ ...body, on_conflict: answer.value });
+    }
+    if (error.code !== "shared" || body.kind === "delete") throw error;
+    return confirm({ title: "Others lose a folder", go: body.kind === "move" ? "Move" : "Replace", warning: messageOf(error) },
+      () => operate({ ...body, end_shares: true }));
   }
   selection.deselect(body.items); // not what was selected while the server answered
   panel.follow(started);
@@ -119,10 +124,17 @@ export const makeFolder = (/** @type {string} */ parent, title = "New folder") =
 });
 
 /** @param {Item} item */
-export async function rename(item, extra = {}) {
-  const entry = await askName({ title: `Rename “${item.name}”`, go: "Rename", value: item.name, ...extra },
+export async function rename(item, { note = "" } = {}) {
+  const box = dialog("ask-name");
+  const asked = askName({ title: `Rename “${item.name}”`, go: "Rename", value: item.name, note },
     (/** @type {string} */ text) => (text === item.name ? item : server.change("rename", item.path, { name: text })));
-  return entry?.path;
+  uses([item]).then(({ renamed }) => {
+    const line = box.querySelector("[data-note]");
+    if (!box.open || !renamed) return;
+    line.textContent = `${renamed} ${note}`;
+    line.hidden = false;
+  });
+  return (await asked)?.path;
 }
 
 // Counts the files below folders while a confirmation is open.
@@ -149,21 +161,61 @@ async function count(items, show, isOpen) {
   }
 }
 
-/** @param {Item[]} items */
-export async function remove(items, warning = "") {
+/**
+ * Asks before something that cannot be undone; `act` does it.
+ * @template T
+ * @param {{ title: string, go: string, names?: string[], text?: string, warning?: string }} words
+ * @param {() => T | Promise<T>} act
+ */
+export function confirm({ title, go, names = [], text = "", warning = "" }, act) {
   const box = dialog("ask-delete");
-  box.querySelector("h2").textContent = `Delete ${words(items)}?`;
+  box.querySelector("h2").textContent = title;
   const list = box.querySelector(".end-names");
-  list.hidden = items.length === 1;
-  list.replaceChildren(...items.slice(0, 200).map((item) => element("li", "", `${item.name}${item.folder ? "/" : ""}`)));
+  list.hidden = names.length < 2;
+  list.replaceChildren(...names.slice(0, 200).map((name) => element("li", "", name)));
   const line = box.querySelector("[data-warning]");
   line.textContent = warning;
   line.hidden = !warning;
-  box.querySelector("[data-go]").textContent = "Delete for good";
-  const total = box.querySelector("[data-count]");
-  total.textContent = "";
-  const result = ask("ask-delete", () => operate({ kind: "delete", items: items.map((item) => item.path) }));
+  box.querySelector("[data-go]").textContent = go;
+  box.querySelector("[data-count]").textContent = text;
+  return ask("ask-delete", act);
+}
+
+const MOST_FOLDERS = 10;
+
+/**
+ * Who loses something with these items, and what new names mean for them; `known`: there can be nobody else.
+ * @param {Item[]} items
+ */
+async function uses(items) {
+  const own = items.filter(({ path }) => path.startsWith("storage/"));
+  const places = [...new Set(own.map(({ path }) => path.split("/").slice(0, 3).join("/")))];
+  const all = await Promise.all(places.slice(0, MOST_FOLDERS).map((path) => server.get("uses", path).catch(() => null)));
+  const words = (/** @type {string} */ key) => [...new Set(all.map((use) => use?.[key]).filter(Boolean))].join(" ");
+  return { lost: words("lost"), renamed: words("renamed"), known: all.every(Boolean) && places.length <= MOST_FOLDERS };
+}
+
+/** @param {Item[]} items */
+export async function remove(items) {
+  const box = dialog("ask-delete");
+  const [total, line] = [box.querySelector("[data-count]"), box.querySelector("[data-warning]")];
+  const names = items.map((item) => `${item.name}${item.folder ? "/" : ""}`);
+  let told = false; // who loses what, before the button is pressed
+  const result = confirm({ title: `Delete ${words(items)}?`, go: "Delete for good", names }, async () => {
+    try {
+      return await operate({ kind: "delete", items: items.map((item) => item.path), end_shares: told });
+    } catch (error) {
+      told ||= error instanceof server.RequestError && error.code === "shared";
+      throw error; // the dialog shows it, and stays open
+    }
+  });
   count(items, (/** @type {string} */ text) => { total.textContent = `${text}. This cannot be undone.`; }, () => box.open);
+  uses(items).then(({ lost, known }) => {
+    if (!box.open || !lost) return;
+    told = known;
+    line.textContent = lost;
+    line.hidden = false;
+  });
   return result;
 }
 
@@ -260,6 +312,21 @@ const kinds = {
   },
   copy: (/** @type {Item[]} */ items) => destination.choose("Copy", items).then((to) => (to ? operate({ kind: "copy", items: items.map((item) => item.path), to }) : null)),
   move: (/** @type {Item[]} */ items) => destination.choose("Move", items).then((to) => (to ? operate({ kind: "move", items: items.map((item) => item.path), to }) : null)),
+  unpack: async (/** @type {Item[]} */ items) => {
+    const paths = items.map((item) => item.path);
+    if (!selection.mayChange()) { // nothing can be put beside them
+      const to = await destination.choose("Unpack", items);
+      return to ? operate({ kind: "unpack", items: paths, to }) : null;
+    }
+    for (const parent of new Set(paths.map(parentOf))) await operate({ kind: "unpack", items: paths.filter((path) => parentOf(path) === parent) });
+    return null;
+  },
+  fetch: () => {
+    const form = dialog("ask-fetch").querySelector("form");
+    form.reset();
+    const to = listing.currentFolder();
+    return ask("ask-fetch", () => operate({ kind: "fetch", to, items: [], ...Object.fromEntries(new FormData(form)) }));
+  },
   delete: (/** @type {Item[]} */ items) => remove(items),
   mode, download,
   usage: async () => {
@@ -271,7 +338,7 @@ const kinds = {
     open = false;
   },
 };
-const NEED = new Set(["rename", "copy", "move", "delete", "mode", "download"]);
+const NEED = new Set(["rename", "copy", "move", "delete", "mode", "download", "unpack"]);
 
 /** @param {string} kind */
 export function act(kind) {

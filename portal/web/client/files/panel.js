@@ -17,6 +17,7 @@ const closing = []; // called when the lines that have ended are closed
 
 const VERBS = {
   copy: ["Copying", "Copied"], move: ["Moving", "Moved"], delete: ["Deleting", "Deleted"], mode: ["Setting permissions of", "Permissions set of"],
+  unpack: ["Unpacking", "Unpacked"], fetch: ["Fetching", "Fetched"],
 };
 
 function hidden() {
@@ -110,7 +111,7 @@ const count = (/** @type {Operation} */ operation) => {
 function figures(operation) {
   const { files, files_total: total, bytes, bytes_total: all } = operation;
   const parts = [total === null ? wording.counted(files, "file") : `${wording.number.format(files)} of ${wording.counted(total, "file")}`];
-  if (operation.kind === "copy" || (operation.kind === "move" && bytes)) {
+  if (["copy", "unpack", "fetch"].includes(operation.kind) || (operation.kind === "move" && bytes)) {
     parts.push(all ? `${wording.size(bytes)} of ${wording.size(all)}` : wording.size(bytes));
   }
   return parts.join(", ");

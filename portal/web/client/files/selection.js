@@ -14,6 +14,10 @@ export const fact = (/** @type {PageElement} */ row) => ({
   folder: "folder" in row.dataset, size: Number(row.dataset.size),
 });
 
+const ARCHIVE = /.\.(zip|tar|tar\.(gz|bz2|xz|zst)|tgz|tbz2?|txz|tzst)$/i; // as operations/archive_formats.py
+const isArchive = (/** @type {Item} */ item) => item.kind === "file" && ARCHIVE.test(item.name);
+export const mayChange = () => "writable" in listing.folder().dataset || "below" in listing.folder().dataset;
+
 function draw() {
   for (const row of listing.rows()) {
     const is = picked.has(row.dataset.path);
@@ -31,8 +35,8 @@ function draw() {
   bar().hidden = picked.size === 0;
   const size = [...picked.values()].reduce((sum, item) => sum + item.size, 0);
   document.getElementById("picked-count").textContent = `${wording.number.format(picked.size)} selected${size ? ` · ${wording.size(size)}` : ""}`;
-  const may = "writable" in listing.folder().dataset || "below" in listing.folder().dataset;
-  for (const name of ["rename", "move", "delete"]) bar().querySelector(`[data-do="${name}"]`).hidden = !may;
+  for (const name of ["rename", "move", "delete"]) bar().querySelector(`[data-do="${name}"]`).hidden = !mayChange();
+  bar().querySelector('[data-do="unpack"]').hidden = ![...picked.values()].every(isArchive);
   if (picked.size !== 1) bar().querySelector('[data-do="rename"]').hidden = true;
 }
 

@@ -11,12 +11,12 @@ const list = box.querySelector("[data-shares]");
 const form = box.querySelector("form");
 /** @type {Record<string, string>} */
 const CHANGES = { giving: ", is being set up", ending: ", is being taken back" };
-let folder = "";
+let folder = ""; // its name as in a location
 let changed = false;
 /** Number of the last request for shares: the answer to an older one may come after its answer. */
 let lastRequest = 0;
 
-const address = () => `/files-shares/${wording.encode(folder)}`;
+const address = () => `/files-shares/${folder}`;
 
 /** @param {{ shares: Share[], change?: { problem?: string, running?: boolean, others?: { count: number } } }} answer */
 function draw({ shares, change }) {
@@ -63,13 +63,13 @@ form.addEventListener("submit", (event) => {
   event.preventDefault();
   send(Object.fromEntries(textFields(form)));
 });
-box.addEventListener("close", () => { if (changed) listing.go("/files"); });
+box.addEventListener("close", () => { if (changed) listing.refresh(); });
 document.addEventListener("click", (event) => {
-  const row = event.target.closest?.("[data-storage-share]")?.closest("tr");
-  if (!row) return;
-  folder = row.dataset.name;
+  const button = event.target.closest?.("[data-storage-share]");
+  if (!button) return;
+  folder = button.dataset.path.split("/")[1];
   changed = false;
-  box.querySelector("h2").textContent = `Share “${folder}”`;
+  box.querySelector("h2").textContent = `Share “${button.dataset.name}”`;
   list.replaceChildren();
   dialogs.trouble(box, "");
   box.showModal();

@@ -55,37 +55,23 @@ async function show() {
 
 const again = () => listing.go("/files");
 const NOTE = "Sessions have it at ~/ under this name.";
-const check = (/** @type {string} */ text) => {
-  // Valid names of folders that cannot be mounted (node/common/folder_name.py).
-  if (text === "home") throw new Error("“home” stands for your home directory; choose another name.");
-  if (text.startsWith(".")) throw new Error("Begin the name with something else than a dot, which hides a folder.");
-};
-const mounted = (/** @type {PageElement} */ row) => (row.dataset.mounted ? `It is mounted in a live session: ${row.dataset.mounted}.` : "");
 
 async function make() {
-  const entry = await dialogs.askName({ title: "New storage folder", go: "Create", note: NOTE }, async (text) => {
-    check(text);
-    return server.change("folder", `storage/${wording.encode(text)}`);
-  });
+  const entry = await dialogs.askName({ title: "New storage folder", go: "Create", note: NOTE },
+    (text) => server.change("folder", `storage/${wording.encode(text)}`));
   if (entry) again();
 }
 
+const itemOf = (/** @type {PageElement} */ row) => ({ path: row.dataset.path, name: row.dataset.name, folder: true, size: 0 });
+
 /** @param {PageElement} row */
 async function rename(row) {
-  const note = [mounted(row) && `${mounted(row)} There it keeps its old name until it ends; new sessions find it under the new one.`, NOTE].filter(Boolean).join(" ");
-  const item = { path: row.dataset.path, name: row.dataset.name };
-  const entry = await dialogs.askName({ title: `Rename “${item.name}”`, go: "Rename", value: item.name, note }, async (text) => {
-    check(text);
-    return text === item.name ? null : server.change("rename", item.path, { name: text });
-  });
-  if (entry) again();
+  if (await dialogs.rename(itemOf(row), { note: NOTE })) again();
 }
 
 /** @param {PageElement} row */
 async function remove(row) {
-  const item = { path: row.dataset.path, name: row.dataset.name, folder: true, size: 0 };
-  const warning = mounted(row) && `${mounted(row)} Its files vanish there, too, and programs that use them may fail.`;
-  if (await dialogs.remove([item], warning)) setTimeout(again, 300);
+  if (await dialogs.remove([itemOf(row)])) setTimeout(again, 300);
 }
 
 document.addEventListener("click", (event) => {

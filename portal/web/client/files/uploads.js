@@ -1,10 +1,11 @@
 // Uploads on the Files page: adds chosen or dropped files to the queue (uploads/queue.js), and shows its items in
-// the panel. Unfinished uploads of an earlier visit continue after the same files are chosen again.
+// the panel.
 import { messageOf } from "../common/dom.js";
 import * as wording from "../common/words.js";
 import { counted, nameOf, parentOf, size, span, visible } from "../common/words.js";
 import * as server from "./ask.js";
 import * as dialogs from "./dialogs.js";
+import * as earlier from "./earlier.js";
 import * as listing from "./folder.js";
 import * as panel from "./panel.js";
 import * as queue from "../uploads/queue.js";
@@ -172,56 +173,7 @@ async function answer() {
   answer();
 }
 
-// Shows the unfinished uploads of an earlier visit.
-async function earlier() {
-  const { uploads } = await server.get("uploads").catch(() => ({ uploads: [] }));
-  const stored = await sources.storedFiles();
-  for (const upload of uploads.slice(0, LINES)) {
-    const id = `earlier-${upload.id}`;
-    const mine = stored.some(({ target }) => target === upload.path);
-    const share = upload.length ? upload.offset / upload.length : 0;
-    panel.put(id, {
-      title: visible(upload.name), state: "paused", share, icon: "upload",
-      detail: `${size(upload.offset)} of ${size(upload.length)} of an earlier upload to “${nameOf(parentOf(upload.path))}”. ${mine ? "" : "Choose the same file to go on. "}Kept until ${new Date(upload.expires * 1000).toLocaleString()}.`,
-      actions: [
-        mine ? ["Choose: go on", "play-fill", () => goOn(uploads)] : ["Choose file", "folder2-open", () => again(uploads)],
-        ["Discard", "trash3", () => discard(upload)],
-      ],
-    });
-  }
-}
-
-/** @param {Unfinished[]} uploads */
-async function goOn(uploads) {
-  added = true;
-  await sources.goOn();
-  clear(uploads);
-}
-
-/** @param {Unfinished[]} uploads */
-async function again(uploads) {
-  const files = await sources.pick();
-  added = true;
-  const unmatched = [];
-  for (const each of files) {
-    const file = each instanceof File ? each : each.file;
-    const match = uploads.find((upload) => upload.length === file.size && visible(upload.name) === visible(file.name)) ?? null;
-    if (match) queue.add([each], parentOf(match.path));
-    else unmatched.push(file.name);
-  }
-  if (unmatched.length) panel.note(`Not one of the unfinished uploads: ${unmatched.map(visible).join(", ")}. Its name and size must be the same.`, true);
-  clear(uploads);
-}
-/** @param {Unfinished[]} uploads */
-function clear(uploads) {
-  for (const upload of uploads) {
-    if (queue.items.some((item) => item.target === upload.path)) panel.remove(`earlier-${upload.id}`);
-  }
-}
-const discard = (/** @type {Unfinished} */ upload) => server.change("uploads", upload.id, {}, "DELETE")
-  .then(() => panel.remove(`earlier-${upload.id}`)).catch((error) => panel.note(messageOf(error), true));
-
 panel.onClose(() => {
   for (const item of queue.items) if (settled.has(item.state)) drop(item);
 });
-addEventListener("DOMContentLoaded", earlier);
+addEventListener("DOMContentLoaded", () => earlier.show(() => { added = true; }));

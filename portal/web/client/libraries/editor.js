@@ -18,6 +18,7 @@ import { highlightSelectionMatches, searchKeymap } from "@codemirror/search";
 import { Compartment, EditorState } from "@codemirror/state";
 import { EditorView, drawSelection, highlightActiveLine, highlightActiveLineGutter, keymap, lineNumbers } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
+import { keepLineEnds, textOf } from "./line_ends.js";
 
 const SHELL = StreamLanguage.define(shell);
 /** @type {[string, import("@codemirror/language").StreamParser<unknown>][]} */
@@ -75,11 +76,13 @@ function languageOf(text, name) {
  * An editor in `parent`.
  * @param {HTMLElement} parent
  * @param {{ text: string, label: string, description: string, invalid: boolean, changed: (text: string) => void,
- *   name?: string, readOnly?: boolean }} options `changed` gets the text whenever it changes; `name`: of a file
+ *   name?: string, readOnly?: boolean }} options `changed` gets the text whenever it changes; `name`: of a file, whose
+ *   lines keep their ends: those of other texts become \n
  */
 export function edit(parent, { text, label, description, invalid, changed, name, readOnly = false }) {
   const language = new Compartment();
   let current = languageOf(text, name);
+  const isFile = name !== undefined;
   // In a shadow root, since there CodeMirror adopts its style sheets; elsewhere it writes <style>
   // elements, which the page's policy forbids.
   const root = parent.attachShadow({ mode: "open" });
@@ -94,7 +97,7 @@ export function edit(parent, { text, label, description, invalid, changed, name,
         // Tab indents; after Escape the next Tab leaves the editor (CodeMirror's own rule).
         highlightSelectionMatches(), EditorState.readOnly.of(readOnly),
         keymap.of([...defaultKeymap, ...searchKeymap, ...historyKeymap, indentWithTab]),
-        theme, syntaxHighlighting(colours),
+        theme, syntaxHighlighting(colours), isFile ? keepLineEnds(text) : [],
         EditorView.contentAttributes.of({
           "aria-label": label, "aria-description": description, "aria-invalid": String(invalid), spellcheck: "false",
           autocapitalize: "off", autocorrect: "off", translate: "no",
@@ -106,7 +109,7 @@ export function edit(parent, { text, label, description, invalid, changed, name,
             current = detected;
             queueMicrotask(() => view.dispatch({ effects: language.reconfigure(detected) }));
           }
-          changed(update.state.doc.toString());
+          changed(isFile ? textOf(update.state) : update.state.doc.toString());
         }),
       ],
     }),

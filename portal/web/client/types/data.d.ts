@@ -20,7 +20,7 @@ interface Entry {
 /** An operation of the file server. */
 interface Operation {
   id: string;
-  kind: "copy" | "move" | "delete" | "mode";
+  kind: "copy" | "move" | "delete" | "mode" | "unpack" | "fetch";
   state: "running" | "done" | "failed" | "cancelled" | "interrupted";
   items: string[];
   item_count?: number;
@@ -41,8 +41,9 @@ interface Unfinished {
   id: string;
   path: string;
   name: string;
-  length: number;
+  length: number | null;
   offset: number;
+  is_partial: boolean;
   expires: number;
 }
 

@@ -1,5 +1,6 @@
 // Resumable uploads (tus), three at a time. The `problem` of a failed item is the reason.
 import { Upload } from "tus-js-client";
+import { encode } from "../common/words.js";
 import * as sources from "./sources.js";
 
 const AT_ONCE = 3;
@@ -70,7 +71,7 @@ function recalled(item) {
   }
 }
 
-const encoded = (/** @type {string} */ path) => path.split("/").map((name) => encodeURIComponent(name.toWellFormed?.() ?? name)).join("/");
+const encoded = (/** @type {string} */ path) => path.split("/").map((name) => encode(name.toWellFormed?.() ?? name)).join("/");
 
 /** @param {Iterable<File | Chosen>} files @param {string} folder a location */
 export function add(files, folder) {

@@ -171,6 +171,12 @@ class Folder:
         return self.at(above) if len(names) > _area_names(names) else "/files"
 
     @property
+    def storage(self) -> Crumb | None:
+        """The user's own storage folder that this is, or is in."""
+        crumbs = self.crumbs
+        return crumbs[1] if self.location.startswith("storage/") else None
+
+    @property
     def is_search(self) -> bool:
         """Whether these are search results."""
         return bool(self.query.get("search"))

@@ -34,6 +34,16 @@ def file_operations() -> ResponseReturnValue:
     return _ask("GET", "operations", "")
 
 
+@blueprint.get("/files-ask/uses/<location:path>")
+def folder_uses(path: str) -> ResponseReturnValue:  # noqa: ARG001
+    """Say who uses a storage folder: who loses it, and what a new name means for them."""
+    try:
+        use = services().shares.uses(person(), location_after("/files-ask/uses"))
+    except PortalError as error:
+        return problem_response(error)
+    return jsonify({"lost": use.text if use else "", "renamed": use.renamed if use else ""})
+
+
 @blueprint.get("/files-ask/<action>")
 @blueprint.get("/files-ask/<action>/<location:path>")
 def ask_files(action: str, path: str = "") -> ResponseReturnValue:  # noqa: ARG001
@@ -73,6 +83,9 @@ def _ask(
             name = str((body or {}).get("name") or "")
             entry = services().shares.rename(person(), location, name)
             return jsonify({"path": entry.path, "name": entry.name})
+        if (method, action) == ("POST", "folder"):
+            entry = services().files.make_folder(person(), location)
+            return jsonify({"path": entry.path, "name": entry.name})
         if (method, action) == ("POST", "operations"):
             return jsonify(_operate(body or {}))
         return jsonify(services().files.ask(person(), method, action, location, query, body))
@@ -82,9 +95,10 @@ def _ask(
 
 def _operate(order: dict[str, Any]) -> Json:
     """Start an operation; returns the file server's report on it."""
-    if not isinstance(order.get("items"), list):
+    if order.get("kind") != "fetch" and not isinstance(order.get("items"), list):
         raise InvalidRequest([FieldError("items", "Name at least one file or folder.")])
-    operation = services().shares.operate(person(), order)
+    end_shares = order.pop("end_shares", False) is True
+    operation = services().shares.operate(person(), order, end_shares=end_shares)
     return services().files.ask(person(), "GET", f"operations/{operation.id}")
 
 

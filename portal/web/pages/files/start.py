@@ -32,11 +32,6 @@ class StorageRow:
     sessions: tuple[Session, ...] = ()
     shares: tuple[FolderShare, ...] = ()
 
-    @property
-    def mounted_in(self) -> str:
-        """The names of those sessions, for a confirmation."""
-        return ", ".join(session.name for session in self.sessions)
-
 
 @dataclass(frozen=True)
 class Area:

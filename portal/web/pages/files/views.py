@@ -11,6 +11,7 @@ from portal.web.gate.data import admit_browser
 from portal.web.http.locations import location_after
 from portal.web.pages.blueprint import blueprint
 from portal.web.pages.files.browse import Folder, Row, crumbs_of, open_folder
+from portal.web.pages.files.elsewhere import links_of
 from portal.web.pages.files.opening import openings
 
 _QUERY = ("sort", "order", "search", "below", "hidden", "offset")
@@ -29,8 +30,9 @@ def files(path: str) -> ResponseReturnValue:  # noqa: ARG001
         if error.status == 404 and _is_file(location):
             return redirect(f"/files/{location}?view", 303)
         return _problem(location, error)
-    apps = openings(person(), location)
-    return admitted(_render("files.html", folder=folder, openings=apps))
+    links = links_of(services().settings.files.links, person(), location)
+    values = {"openings": openings(person(), location), "links": links}
+    return admitted(_render("files.html", folder=folder, **values))
 
 
 def _is_file(location: str) -> bool:
@@ -69,7 +71,8 @@ def reload_after(error: PortalError) -> dict[str, str]:
 
 
 def _render(template: str, **values: object) -> str:
-    return render_template(template, person=person(), **values)
+    hosts = services().settings.files.fetch_hosts
+    return render_template(template, person=person(), fetch_hosts=hosts, **values)
 
 
 def admitted(page: str) -> Response:

@@ -10,6 +10,7 @@ from flask import flash, make_response, redirect, render_template, request
 from flask.typing import ResponseReturnValue
 
 from portal.core.admin.timeline import Moment
+from portal.core.files.in_session import location_of
 from portal.core.launch.mounts import Mount, storage_of
 from portal.core.session.retention import Retention, retention
 from portal.core.session.session import OVER, Session, State, path_in_session
@@ -48,6 +49,8 @@ class FolderView:
     source: str
     """On the cluster."""
     read_only: bool
+    location: str
+    """On the Files page of its user."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +88,7 @@ class SessionPage:
                 path_in_session(self.session, mount, services().settings.sessions.storage),
                 _source(mount, storage),
                 mount.read_only,
+                location_of(mount),
             )
             for mount in self.session.mounts
         ]

@@ -10,6 +10,7 @@ from flask import Flask, request
 
 from portal.core.cluster.effective_limits import UserPartition
 from portal.core.cluster.extensions import Extensions
+from portal.core.files.in_session import location_of
 from portal.core.session.ended_lately import (
     Shortage,
     how_it_ended,
@@ -161,4 +162,5 @@ def install(app: Flask) -> None:
         kept=retention,
         extensions_of=extensions_of,
         just_extended=just_extended,
+        location_of=location_of,
     )

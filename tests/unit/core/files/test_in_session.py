@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from urllib.parse import quote, unquote
 
 import pytest
 
-from portal.core.files.in_session import path_in_session
+from portal.core.files.in_session import location_of, path_in_session
+from portal.core.files.location import canonical
 from portal.core.launch.mounts import Mount
 from portal.core.session.session import Home, Session
 
@@ -45,6 +47,17 @@ def session(*folders: str, home: Home = Home.SESSION) -> Session:
 )
 def test_a_mounted_folder_has_its_files_below_its_place(location: str, path: str) -> None:
     assert path_in_session(session("data", "bob/data"), location, "storage") == path
+
+
+@pytest.mark.parametrize(
+    "name", ["über", "데이터", "a b", "50%", "x (2)", "🧪", "u\u0308", "-x", "a "]
+)
+def test_a_folder_of_any_name_is_found_in_the_session(name: str) -> None:
+    for folder, place in ((name, "storage"), (f"bob/{name}", "shared/bob")):
+        location = canonical(f"{place}/{quote(name)}")
+        assert location_of(Mount(folder=folder)) == location
+        path = path_in_session(session(folder), f"{location}/x", "storage")
+        assert unquote(path) == f"{name}/x"
 
 
 def test_a_mounted_home_has_its_files_below_home() -> None:

@@ -168,12 +168,14 @@ def test_folders(tmp_path: Path) -> None:
     home = str(tmp_path)
     assert request.read_mount("data", "storage", "alice", home) == [f"{home}/storage/data", "rw"]
     assert request.read_mount("data:ro", "storage", "alice", home) == [f"{home}/storage/data", "ro"]
+    for name in ("~", "~x", "a:ro", "-rf", "a ", "e\u0301", "über a", "데이터", "x" * 255):
+        (tmp_path / "storage" / name).mkdir()
+        path = f"{home}/storage/{name}"
+        assert request.read_mount(name, "storage", "alice", home) == [path, "rw"]
+        for mode in ("ro", "rw"):
+            assert request.read_mount(f"{name}:{mode}", "storage", "alice", home) == [path, mode]
     assert request.read_mount(f"{home}:ro", "storage", "alice", home) == [home, "ro"]
     assert request.read_mount("home", "storage", "alice", home) == [home, "rw"]
-    for name in ("über a", "x:ro", "-rf"):
-        (tmp_path / "storage" / name).mkdir()
-        found = request.read_mount(f"{name}:rw", "storage", "alice", home)
-        assert found == [f"{home}/storage/{name}", "rw"]
     (tmp_path / "proj" / "alice" / "x").mkdir(parents=True)
     found = request.read_mount("x", f"{home}/proj/{{user}}", "alice", home)
     assert found == [f"{home}/proj/alice/x", "rw"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import socket
 import ssl
@@ -146,7 +147,7 @@ defaults
     mode http
     timeout connect 5s
     timeout client 30s
-    timeout server 30s
+    timeout server {seconds}s
 frontend browsers
     bind {address}
     http-request set-header X-Forwarded-Proto http
@@ -157,15 +158,14 @@ verify required sni str(files.{id}.slipway)
 """
 
 
-@pytest.fixture
-def proxy(server: FileServer, ca: Path, tmp_path: Path) -> Iterator[str]:
-    """HAProxy in front of the server, as it is for browsers and programs; its URL."""
+@contextlib.contextmanager
+def run_proxy(server: FileServer, ca: Path, config: Path, seconds: int) -> Iterator[str]:
+    """Run HAProxy in front of the server; yields its URL. `seconds`: how long it waits."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{free.getsockname()[1]}"
     port = server.socket.getsockname()[1]
-    config = tmp_path / "haproxy.cfg"
-    config.write_text(PROXY.format(address=address, port=port, ca=ca, id=ID))
+    config.write_text(PROXY.format(address=address, port=port, ca=ca, id=ID, seconds=seconds))
     running = subprocess.Popen(["haproxy", "-db", "-q", "-f", str(config)])
     host, number = address.split(":")
     deadline = time.monotonic() + 10
@@ -180,3 +180,10 @@ def proxy(server: FileServer, ca: Path, tmp_path: Path) -> Iterator[str]:
     yield f"http://{address}"
     running.kill()
     running.wait()
+
+
+@pytest.fixture
+def proxy(server: FileServer, ca: Path, tmp_path: Path) -> Iterator[str]:
+    """HAProxy in front of the server, as it is for browsers and programs; its URL."""
+    with run_proxy(server, ca, tmp_path / "haproxy.cfg", 30) as url:
+        yield url

@@ -11,7 +11,7 @@ import pytest
 
 from portal.node.file_server import replacing
 from tests.unit.node.file_server.conftest import Client
-from tests.unit.node.file_server.uploads.conftest import Tus
+from tests.unit.node.file_server.uploads.conftest import Tus, metadata
 
 BOB = 4242
 HUGE = "9" * 20
@@ -80,11 +80,8 @@ def tus_whole(data: Client, path: str) -> None:
 
 
 def tus_at_once(data: Client, path: str) -> None:
-    tus = Tus(data)
-    head = {"Content-Type": "application/offset+octet-stream"}
-    client, tus.client = tus.client, lambda m, p, headers: data(m, p, b"mine", {**headers, **head})  # type: ignore[assignment]
-    assert tus.create(path, 4, on_conflict="replace").status == 201
-    tus.client = client
+    values = metadata(path=path, on_conflict="replace")
+    assert Tus(data).post(b"mine", Upload_Length="4", Upload_Metadata=values).status == 201
 
 
 DOORS = (put, dav_put, tus_whole, tus_at_once)
@@ -108,21 +105,25 @@ def acl(reader: int, mask: int = 6) -> bytes:
 ACCESS, DEFAULT = "system.posix_acl_access", "system.posix_acl_default"
 
 
-def test_a_file_of_somebody_elses_gives_nothing_but_that_it_is_a_program(
+def test_a_file_of_somebody_elses_stays_theirs_with_all_that_it_has(
     data: Client, home: Path, door: Door
 ) -> None:
     file = home / "storage/data/report"
-    for mode, expected in ((0o6777, 0o755), (0o4755, 0o755), (0o666, 0o644), (0o1640, 0o644)):
-        file.write_text("bob's")
+    for mode in (0o755, 0o666, 0o1640):
+        file.write_text("bob's, and longer")
         os.setxattr(file, "user.note", b"bob's")
         os.setxattr(file, ACCESS, acl(BOB))
         os.chown(file, BOB, BOB)
         file.chmod(mode)
+        before = file.stat(), {name: os.getxattr(file, name) for name in os.listxattr(file)}
         door(data, "storage/data/report")
         assert file.read_text() == "mine"
-        assert file.stat().st_mode & 0o7777 == expected
-        assert (file.stat().st_uid, file.stat().st_gid) == (os.getuid(), os.getgid())
-        assert os.listxattr(file) == []
+        after = file.stat(), {name: os.getxattr(file, name) for name in os.listxattr(file)}
+        assert after[1] == before[1]
+        for which in ("st_ino", "st_mode", "st_uid", "st_gid", "st_nlink"):
+            assert getattr(after[0], which) == getattr(before[0], which)
+        assert list(file.parent.iterdir()) == [file]
+        file.unlink()
 
 
 def test_the_users_own_file_keeps_what_it_has(data: Client, home: Path, door: Door) -> None:
@@ -153,12 +154,6 @@ def test_a_private_file_stays_private_in_a_shared_folder(
     os.setxattr(file.parent, DEFAULT, acl(BOB))
     door(data, "storage/data/report")
     assert (os.listxattr(file), file.stat().st_mode & 0o777) == ([], 0o600)
-    file.unlink()
-    (home / "storage/data/other").write_text("x")
-    door_path = "storage/data/other"
-    os.chown(home / door_path, BOB, BOB)
-    door(data, door_path)
-    assert os.getxattr(home / door_path, ACCESS) == acl(BOB)  # as the folder gives it
 
 
 def test_nobody_reads_more_of_a_part_than_of_the_file_that_it_replaces(
@@ -171,28 +166,31 @@ def test_nobody_reads_more_of_a_part_than_of_the_file_that_it_replaces(
     modes: list[int] = []
     created = replacing.create_part
 
-    def looked_at(*arguments: object) -> int:
-        file = created(*arguments)  # type: ignore[arg-type]
+    def looked_at(*arguments: object, replace: bool) -> int:
+        file = created(*arguments, replace=replace)  # type: ignore[arg-type]
         modes.append(os.fstat(file).st_mode & 0o777)
         return file
 
-    for module in ("replacing", "uploads.parts"):
+    for module in ("uploads.whole", "uploads.parts"):
         monkeypatch.setattr(f"portal.node.file_server.{module}.create_part", looked_at)
     door(data, "storage/data/report")
     assert modes == [0o600]
 
 
-def test_a_group_that_cannot_be_kept_gives_its_rights_to_no_other_one(
-    data: Client, home: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_file_whose_group_cannot_be_given_is_written_in_place(
+    data: Client, home: Path, door: Door, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    file = home / "report"
+    file = home / "storage/data/report"
     file.write_text("old")
     os.chown(file, -1, BOB)
     file.chmod(0o660)
+    inode = file.stat().st_ino
 
     def refuse(*_arguments: object) -> None:
         raise PermissionError
 
     monkeypatch.setattr(os, "fchown", refuse)
-    put(data, "home/report")
-    assert file.stat().st_mode & 0o777 == 0o600
+    door(data, "storage/data/report")
+    status = file.stat()
+    assert (status.st_ino, status.st_mode & 0o777, status.st_gid) == (inode, 0o660, BOB)
+    assert file.read_text() == "mine"

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from portal.node.file_server import renames
+from portal.node.file_server.copy_data import copy_data
 from portal.node.file_server.operations import manager, operation
 from portal.node.file_server.operations.kinds import copying
-from portal.node.file_server.operations.kinds.data import copy_data
 from portal.node.file_server.server import FileServer
 from tests.unit.node.file_server.conftest import Client
 

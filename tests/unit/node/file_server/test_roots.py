@@ -1,10 +1,11 @@
-"""Links that somebody else could have put into a folder lead no change to another place."""
+"""Roots, and links that somebody else could have put into a folder: no change leads elsewhere."""
 
 from __future__ import annotations
 
 import grp
 import os
 import pwd
+import shutil
 import struct
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 
 from portal.node.file_server.roots import is_private
+from portal.node.file_server.server import FileServer
 from tests.unit.node.file_server.conftest import Answer, Client
 from tests.unit.node.file_server.uploads.conftest import Tus
 
@@ -234,3 +236,52 @@ def test_a_group_may_write_if_it_is_the_users_own(
     others_write_by_list(tmp_path)
     assert not is_private(opened)
     os.close(opened)
+
+
+# An account without storage folders
+
+
+def test_the_storage_area_is_there_when_it_is_first_looked_at(control: Client, home: Path) -> None:
+    shutil.rmtree(home / "storage")
+    assert control("GET", "/v1/list/storage").json["entries"] == []
+    shutil.rmtree(home / "storage")
+    assert control("POST", "/v1/folder/storage/data").status == 201
+    assert (home / "storage/data").is_dir()
+
+
+@pytest.mark.parametrize("path", ["entry/storage", "usage/storage", "search/storage?text=a"])
+def test_other_questions_do_not_create_it(control: Client, home: Path, path: str) -> None:
+    shutil.rmtree(home / "storage")
+    control("GET", f"/v1/{path}")
+    assert not (home / "storage").exists()
+
+
+def test_a_quota_without_the_area_is_that_of_the_folder_above(
+    control: Client, server: FileServer, home: Path
+) -> None:
+    shutil.rmtree(home / "storage")
+    server.files.order.quota["storage"] = "df"  # type: ignore[index]
+    answer = control("GET", "/v1/quota/storage")
+    assert (answer.status, answer.json["source"]) == (200, "df")
+    assert not (home / "storage").exists()
+
+
+def test_webdav_begins_in_an_empty_storage_area(data: Client, home: Path) -> None:
+    shutil.rmtree(home / "storage")
+    assert data("PROPFIND", "/data/dav/storage/", headers={"Depth": "1"}).status == 207
+    shutil.rmtree(home / "storage")
+    assert data("MKCOL", "/data/dav/storage/data").status == 201
+
+
+@pytest.mark.parametrize("instead", ["file", "link"])
+def test_a_storage_area_that_cannot_be_created_is_named(
+    control: Client, home: Path, instead: str
+) -> None:
+    shutil.rmtree(home / "storage")
+    if instead == "file":
+        (home / "storage").touch()
+    else:
+        (home / "storage").symlink_to("away")
+    answer = control("GET", "/v1/list/storage")
+    assert answer.status == 404
+    assert instead == "file" or f"{home}/storage, does not exist" in answer.json["detail"]

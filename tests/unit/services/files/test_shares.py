@@ -11,12 +11,14 @@ from portal.core.admin.audit import AuditFilter
 from portal.core.auth.accounts import Identity
 from portal.core.auth.person import Person
 from portal.core.files.server import FileReply, FileRequest, FileServer, NoReply
-from portal.core.files.shares import SharedFolder, ShareKey, ShareState
-from portal.errors import Conflict, InvalidRequest, NotFound, Unavailable
+from portal.core.files.shares import GROUP, USER, FolderShare, SharedFolder, ShareKey, ShareState
+from portal.core.session.session import State
+from portal.errors import Conflict, FolderShared, InvalidRequest, NotFound, Unavailable
 from portal.node.file_server.access import posix_acl
 from portal.node.file_server.sharing import shares as file_server_shares
 from portal.services.files.shares import FolderShares
 from tests.support.fakes import World, make_world
+from tests.support.stored_sessions import ended_session
 from tests.unit.web.conftest import make_settings
 
 ALICE, BOB = Person("alice", False, "1"), Person("bob", False, "2")
@@ -187,7 +189,7 @@ def test_a_rename_takes_shares_along_and_deleting_ends_them(
     with pytest.raises(Conflict):
         shares.rename(ALICE, "storage/new", "taken")
     assert [share.key.folder for share in shares.mine(ALICE)] == ["new"]
-    shares.operate(ALICE, {"kind": "delete", "items": ["storage/new"]})
+    shares.operate(ALICE, {"kind": "delete", "items": ["storage/new"]}, end_shares=True)
     assert states(shares) == []
 
 
@@ -240,7 +242,7 @@ def test_no_spelling_leads_past_the_shares(
     assert shares.rename(ALICE, spelling, "new").name == "new"
     assert [share.key.folder for share in shares.mine(ALICE)] == ["new"]
     new = spelling.replace("data", "new")
-    shares.operate(ALICE, {"kind": "move", "items": [new], "to": "home"})
+    shares.operate(ALICE, {"kind": "move", "items": [new], "to": "home"}, end_shares=True)
     assert states(shares) == []
     assert posix_acl.read(str(folder.parents[1] / "new")) is None
 
@@ -263,17 +265,18 @@ def test_what_is_replaced_is_no_longer_shared_before(shares: FolderShares, folde
     shares.share(ALICE, REAL, "read")
     (folder.parents[1] / "data").mkdir()
     order = {"kind": "move", "items": ["home/data"], "to": "storage", "on_conflict": "replace"}
-    shares.operate(ALICE, order)
+    shares.operate(ALICE, order, end_shares=True)
     assert states(shares) == []
 
 
 def test_a_refused_operation_ends_no_share(shares: FolderShares, folder: Path) -> None:
     shares.share(ALICE, REAL, "read")
     (folder.parents[1] / "data").mkdir()
-    with pytest.raises(Conflict):
-        shares.operate(ALICE, {"kind": "move", "items": ["storage/data"], "to": "home"})
+    order = {"kind": "move", "items": ["storage/data"], "to": "home"}
+    with pytest.raises(Conflict, match="already"):
+        shares.operate(ALICE, order, end_shares=True)
     with pytest.raises(InvalidRequest):
-        shares.operate(ALICE, {"kind": "move", "items": ["storage/data"], "to": "home/.."})
+        shares.operate(ALICE, {**order, "to": "home/.."}, end_shares=True)
     assert [each.key.folder for each in shares.mine(ALICE)] == ["data"]
 
 
@@ -343,3 +346,105 @@ def test_what_a_file_server_makes_up_changes_nothing(
     with pytest.raises(Conflict):
         shares.rename(ALICE, "storage/data", "new")
     assert folder.exists()
+
+
+# A site that has names checked
+
+
+@pytest.fixture
+def checking(tmp_path: Path) -> World:
+    settings = make_settings(tmp_path)
+    files = settings.files.model_copy(update={"check_names": True})
+    return make_world(settings.model_copy(update={"files": files}))
+
+
+def test_a_mistyped_name_is_refused_where_the_site_has_names_checked(checking: World) -> None:
+    (checking.file_servers.home("alice") / "storage" / "data").mkdir()
+    shares = checking.services.shares
+    for kind in (USER, GROUP):
+        with pytest.raises(InvalidRequest) as refused:
+            shares.share(ALICE, ShareKey("alice", "data", kind, "n0-such"), "read")
+        error = refused.value.errors[0]
+        assert (error.field, error.message) == ("name", f"There is no {kind} of this name.")
+    assert states(shares) == []
+    shares.share(ALICE, REAL, "read")
+    shares.share(ALICE, replace(REAL, kind=GROUP, name="daemon"), "read")
+    assert len(states(shares)) == 2
+
+
+def test_an_account_that_was_deleted_since_leaves_the_folder_usable(checking: World) -> None:
+    (checking.file_servers.home("alice") / "storage" / "data").mkdir()
+    gone = FolderShare(ShareKey("alice", "data", "user", "n0-such"), "read", checking.clock())
+    checking.systems.stores.shares.put(gone, 9)  # it is unfinished
+    found, _ = checking.services.shares.of_folder(ALICE, "data")
+    assert [share.state for share in found] == [ShareState.GIVEN]
+
+
+# Who loses a folder
+
+
+ORDERS = [
+    {"kind": "delete", "items": ["storage/data"]},
+    {"kind": "delete", "items": ["home/file", "home/storage/data"]},
+    {"kind": "move", "items": ["storage/data"], "to": "home"},
+    {"kind": "copy", "items": ["home/data"], "to": "storage", "on_conflict": "replace"},
+]
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_nobody_loses_a_folder_before_its_owner_knows(
+    world: World, shares: FolderShares, folder: Path, order: dict[str, object]
+) -> None:
+    (folder / "kept").touch()
+    if order["kind"] == "copy":
+        (folder.parents[1] / "data").mkdir()
+    shares.share(ALICE, REAL, "write")
+    shares.share(ALICE, ShareKey("alice", "data", "group", "daemon"), "read")
+    for number, (owner, name, mount, state) in enumerate(
+        (
+            ("alice", "mine", "data", State.PENDING),
+            ("alice", "over", "data", State.FINISHED),
+            ("bob", "his", "alice/data", State.PENDING),
+            ("bob", "other", "data", State.PENDING),
+            ("bob", "free", "alice/free", State.PENDING),
+        )
+    ):
+        session = ended_session(
+            id=f"{number}" * 32, owner=owner, name=name, state=state, mounts=[{"folder": mount}]
+        )
+        world.store.add([session], None, "", {})
+    with pytest.raises(FolderShared) as refused:
+        shares.operate(ALICE, order)
+    assert refused.value.text == (
+        "“data” is shared with nobody (may change it) and the group daemon (may read it), who lose "
+        "it. “data” is mounted in your live session mine and 1 live session of bob. "
+        "Confirm that their access shall end."
+    )
+    assert refused.value.field == "end_shares"
+    assert (folder / "kept").exists()
+    assert len(states(shares)) == 2
+    shares.operate(ALICE, order, end_shares=True)
+    assert states(shares) == []
+
+
+def test_uses_of_a_folder_and_of_what_is_in_it(shares: FolderShares, folder: Path) -> None:
+    (folder.parent / "free").mkdir()
+    shares.share(ALICE, REAL, "read")
+    whole, part = (shares.uses(ALICE, f"storage/data{end}") for end in ("", "/sub/file"))
+    assert whole is not None
+    assert part is not None
+    assert whole.text == "“data” is shared with nobody (may read it), who lose it."
+    assert whole.renamed == (
+        "“data” is shared with nobody (may read it), who find it under its new name."
+    )
+    assert part.text == (
+        "“data” is shared with nobody (may read it): what you delete or move out of it is gone for "
+        "them, too."
+    )
+    free = shares.uses(ALICE, "storage/free")
+    assert free is not None
+    assert free.text == free.renamed == ""
+    for location in ("home/x", "storage", "shared/bob/data", "storage/%ff"):
+        assert shares.uses(ALICE, location) is None
+    with pytest.raises(NotFound):
+        shares.uses(ALICE, "storage/none")

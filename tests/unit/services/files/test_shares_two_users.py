@@ -103,7 +103,13 @@ class TwoUsers(RuleBasedStateMachine):
         (self.home / "alias").symlink_to("storage")
         store: Any = MortalStore(self.store, self.portal)
         self.shares = FolderShares(
-            world.services.files, store, world.accounts, world.clock, lambda *_: None
+            world.services.files,
+            store,
+            world.accounts,
+            world.clock,
+            lambda *_: None,
+            world.store.mounting,
+            check_names=False,
         )
         ask = self.servers.ask
 
@@ -156,7 +162,7 @@ class TwoUsers(RuleBasedStateMachine):
         return ShareKey("alice", folder, "user", BOB.pw_name)
 
     def operate(self, **order: Any) -> None:
-        begun = self.shares.operate(ALICE, order)
+        begun = self.shares.operate(ALICE, order, end_shares=True)
         self.servers.running["alice"].files.operations.get(begun.id).over.wait(20)
 
     # What alice does

@@ -9,10 +9,12 @@ from array import array
 from bisect import bisect_left
 
 from portal.node.file_server import at
+from portal.node.file_server.access.inheritance import Inheritance, inheritance_of
+from portal.node.file_server.access.walk import OpenFile
+from portal.node.file_server.copy_data import copy_data
 from portal.node.file_server.errors import Refused
 from portal.node.file_server.location import PART_PREFIX, Location, shown
 from portal.node.file_server.operations.kinds.attributes import create_copy, keep, keep_link
-from portal.node.file_server.operations.kinds.data import copy_data
 from portal.node.file_server.operations.kinds.placing import Destination
 from portal.node.file_server.operations.operation import Operation
 from portal.node.file_server.roots import Dentry, is_own_link, kind_words, open_regular
@@ -71,16 +73,25 @@ def copy(
     part = operation.new_part()
     try:
         with Tree(dentry.folder) as tree:
-            copier = _Copier(operation, item, tree, to.folder, copied)
+            copier = _Copier(operation, item, tree, to.folder, given_by(to.folder), copied)
             try:
                 complete = copier.run(dentry.name, part)
             finally:
                 copier.close()
         if complete and (final := to.put(to.folder, part, name)) is not None:
-            _check_put(to.folder, final, copier.top)
+            check_put(to.folder, final, copier.top)
     finally:
         remove(to.folder, part, copier.top)
     return complete
+
+
+def given_by(folder: int) -> Inheritance:
+    """What an open folder gives to copies; raises Refused if its list is not understood."""
+    try:
+        return inheritance_of(folder)
+    except ValueError:
+        detail = "The access control list of the destination is not understood."
+        raise Refused(409, "share", detail) from None
 
 
 def stays_below(goal: bytes, depth: int) -> bool:
@@ -101,7 +112,7 @@ def check_new(folder: int) -> None:
         raise Refused(409, "changed", "Somebody else changed the copy while it was made.")
 
 
-def _check_put(folder: int, name: bytes, expected: Identity) -> None:
+def check_put(folder: int, name: bytes, expected: Identity) -> None:
     """Raise Refused if the name does not lead to the copy after the rename by name."""
     with contextlib.suppress(FileNotFoundError):
         if identity(at.status(folder, name)) == expected:
@@ -120,9 +131,11 @@ class _Copier:
         item: Location,
         tree: Tree,
         folder: int,
+        given: Inheritance,
         copied: CopiedFiles | None,
     ) -> None:
         self._operation, self._item, self._tree, self._copied = operation, item, tree, copied
+        self._given = given
         self._target = Descent(folder)
         self.top: Identity = (-1, -1)
         """The file that was created under the part's name; only that is removed again."""
@@ -178,7 +191,8 @@ class _Copier:
 
     def _leave(self, step: Step) -> None:
         try:
-            keep(self._tree.inside, self._target.folder, step.status)
+            source = OpenFile(self._tree.inside, (), step.status)
+            keep(source, self._target.folder, self._given)
         finally:
             self._target.up()
 
@@ -215,11 +229,12 @@ class _Copier:
         source = open_regular(self._tree.folder, step.name)
         try:
             before = os.fstat(source)
-            written = create_copy(folder, target, before)
+            original = OpenFile(source, (), before)
+            written = create_copy(folder, target, original, self._given)
             try:
                 self._note_top(os.fstat(written))
                 copy_data(source, written, self._operation.add_bytes)
-                keep(source, written, before)
+                keep(original, written, self._given)
             except BaseException:
                 at.unlink(folder, target)
                 raise

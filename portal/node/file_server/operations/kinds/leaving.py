@@ -23,7 +23,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    Arrived = Callable[[bytes | None], None]
+    Arrived = Callable[[bytes | None], bool]
 
 MOST_WALKS = 10
 
@@ -32,7 +32,8 @@ MOST_WALKS = 10
 def leaving(protected: Protected, dentry: Dentry, to: int) -> Iterator[Arrived]:
     """End others' access around the rename of a file into an open directory.
 
-    Yields a function to call with the new name afterwards. Raises Refused or OSError before.
+    Yields a function to call with the new name afterwards, which returns whether anybody had
+    access. Raises Refused or OSError before.
     """
     with protected.storage_folder(dentry.folder) as folder:
         subjects: set[Subject] = set()
@@ -43,16 +44,16 @@ def leaving(protected: Protected, dentry: Dentry, to: int) -> Iterator[Arrived]:
         yield lambda name: _end_remaining(to, name, subjects)
 
 
-def _end_remaining(folder: int, name: bytes | None, subjects: set[Subject]) -> None:
+def _end_remaining(folder: int, name: bytes | None, subjects: set[Subject]) -> bool:
     """Walk until no access is left: other users may have exchanged or added files meanwhile."""
     if name is None or not subjects:
-        return
+        return False
     for _ in range(MOST_WALKS):
         try:
             if not _end_access(folder, name, subjects):
-                return
+                return True
         except FileNotFoundError:
-            return
+            return True
     raise Refused(409, "changed", f"“{shown(name)}” is changed all the time by somebody else.")
 
 

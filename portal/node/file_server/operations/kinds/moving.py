@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 
 from portal.node.file_server.errors import Refused
 from portal.node.file_server.location import Location, shown
-from portal.node.file_server.operations.kinds.copying import CopiedFiles, copy
+from portal.node.file_server.operations.kinds.arriving import arrive
+from portal.node.file_server.operations.kinds.copying import CopiedFiles, copy, given_by
 from portal.node.file_server.operations.kinds.deleting import delete
 from portal.node.file_server.operations.kinds.leaving import leaving
 from portal.node.file_server.operations.kinds.placing import Destination
@@ -30,17 +32,25 @@ def move(
     with protected.moving(dentry.folder, dentry.name):
         if to.refuses(dentry, name):
             return
-        if source.st_dev != target.st_dev or not _rename(dentry, to, name, protected):
+        if source.st_dev != target.st_dev or not _rename(operation, dentry, to, name, protected):
             _move_by_copy(operation, item, dentry, to, protected)
         else:
             operation.files += 1
 
 
-def _rename(dentry: Dentry, to: Destination, name: bytes, protected: Protected) -> bool:
+def _rename(
+    operation: Operation, dentry: Dentry, to: Destination, name: bytes, protected: Protected
+) -> bool:
     """Rename; returns False if the destination is on another file system."""
+    given, before = given_by(to.folder), None
+    with contextlib.suppress(Refused):
+        before = given_by(dentry.folder)
     try:
         with leaving(protected, dentry, to.folder) as arrived:
-            arrived(to.put(dentry.folder, dentry.name, name))
+            final = to.put(dentry.folder, dentry.name, name)
+            has_left = arrived(final)
+        if final is not None and (has_left or given != before):
+            arrive(operation, to.folder, final, given)
     except OSError as error:
         if error.errno != errno.EXDEV:
             raise

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import stat
 
 from portal.node.file_server import at
 from portal.node.file_server.errors import Refused
-from portal.node.file_server.location import shown
-from portal.node.file_server.operations.kinds import names
-from portal.node.file_server.operations.operation import Operation
+from portal.node.file_server.location import alternatives, shown
+from portal.node.file_server.operations.operation import ASIDE, Operation
 from portal.node.file_server.operations.protected import Protected, above
 from portal.node.file_server.operations.request import RENAME, REPLACE, SKIP, exists
 from portal.node.file_server.renames import exchange, rename_new
@@ -25,19 +25,29 @@ class Destination:
     """The open folder into which an operation copies or moves."""
 
     def __init__(
-        self, operation: Operation, folder: int, protected: Protected, name: bytes = b""
+        self,
+        operation: Operation,
+        folder: int,
+        protected: Protected,
+        name: bytes = b"",
+        *,
+        any_kind: bool = False,
     ) -> None:
-        """`name`: the new name; without it, items keep their names."""
+        """`name`: the new name; without it, items keep their names.
+
+        `any_kind`: a folder may replace a file, and a file a folder.
+        """
         self.folder = folder
         self.name = name
         self._operation = operation
         self._protected = protected
+        self._any_kind = any_kind
 
     def refuses(self, dentry: Dentry, name: bytes) -> bool:
         """Whether the item is skipped since the name exists; raises Refused."""
         if self._operation.on_conflict == REPLACE:
             self._check_replaced(dentry, name)
-        return self._is_taken(name)
+        return self.is_taken(name)
 
     def _check_replaced(self, dentry: Dentry, name: bytes) -> None:
         """Raise Refused if the replaced file is the original or contains it."""
@@ -49,13 +59,21 @@ class Destination:
                 words = f"“{shown(name)}” in the destination contains what would replace it."
                 raise Refused(409, "into_itself", words)
 
-    def _is_taken(self, name: bytes) -> bool:
+    def is_taken(self, name: bytes) -> bool:
+        """Whether an item is skipped since this name exists; raises Refused."""
         if self._operation.on_conflict in (RENAME, REPLACE) or not exists(self.folder, name):
             return False
         if self._operation.on_conflict != SKIP:
             raise _taken(name)
         self._operation.skipped += 1
         return True
+
+    def has_file(self, name: bytes) -> bool:
+        """Whether the name is one of a regular file."""
+        try:
+            return stat.S_ISREG(at.status(self.folder, name).st_mode)
+        except FileNotFoundError:
+            return False
 
     def put(self, folder: int, name: bytes, final: bytes) -> bytes | None:
         """Rename `name` in `folder` to `final` in the destination; raises Refused or OSError.
@@ -70,7 +88,7 @@ class Destination:
                 return self._put_beside(folder, name, final)
             if conflict == REPLACE:
                 self._replace(folder, name, final)
-            elif self._is_taken(final):
+            elif self.is_taken(final):
                 return None
             else:
                 raise _taken(final) from None
@@ -78,7 +96,7 @@ class Destination:
 
     def _put_beside(self, folder: int, name: bytes, final: bytes) -> bytes:
         is_folder = _is_folder(folder, name)
-        for other in names.alternatives(final, is_folder=is_folder):
+        for other in alternatives(final, is_folder=is_folder):
             try:
                 rename_new(folder, name, self.folder, other)
             except FileExistsError:
@@ -87,38 +105,60 @@ class Destination:
         raise _taken(final)
 
     def _replace(self, folder: int, name: bytes, final: bytes) -> None:
-        """Replace the existing file or folder, which is deleted recursively."""
+        """Replace the existing file or folder, which is deleted recursively.
+
+        At every moment one of the two is complete, under the final name or kept aside.
+        """
         old = at.status(self.folder, final)
-        if stat.S_ISDIR(old.st_mode) != _is_folder(folder, name):
-            words = "a folder" if stat.S_ISDIR(old.st_mode) else "not a folder"
+        is_folder = stat.S_ISDIR(old.st_mode)
+        is_same_kind = is_folder == _is_folder(folder, name)
+        if not (is_same_kind or self._any_kind):
+            words = "a folder" if is_folder else "not a folder"
             raise Refused(409, "kind", f"“{shown(final)}” in the destination is {words}.")
-        if not stat.S_ISDIR(old.st_mode):
+        if is_same_kind and not is_folder:
             at.rename(folder, name, self.folder, final)
             return
+        part = self._operation.new_part()
         with self._protected.moving(self.folder, final):
-            part = self._operation.new_part()
             self._operation.parts.append(old.st_ino)
-            if exchange(folder, name, self.folder, final):
+            exchanged = exchange(folder, name, self.folder, final)
+            if exchanged:
                 at.rename(folder, name, self.folder, part)
             else:
                 self._replace_in_steps(folder, name, final, part)
-        self._discard(part, final, identity(old))
+        if exchanged:
+            self._discard(self.folder, part, final, identity(old))
+            return
+        with at.opened(self.folder, part, at.READ_FOLDER) as aside:
+            self._discard(aside, final, final, identity(old))
+        with contextlib.suppress(OSError):  # not all of the old folder could be deleted
+            at.remove_folder(self.folder, part)
 
-    def _discard(self, part: bytes, name: bytes, expected: Identity) -> None:
-        """Delete the replaced folder; one exchanged by another user gets an alternative name."""
-        if identity(at.status(self.folder, part)) != expected:
-            self._put_beside(self.folder, part, name)
+    def _discard(self, folder: int, name: bytes, final: bytes, expected: Identity) -> None:
+        """Delete what was replaced; one exchanged by another user gets an alternative name."""
+        if identity(at.status(folder, name)) != expected:
+            self._put_beside(folder, name, final)
         else:
-            remove(self.folder, part, expected)
+            remove(folder, name, expected)
 
     def _replace_in_steps(self, folder: int, name: bytes, final: bytes, part: bytes) -> None:
-        rename_new(self.folder, final, self.folder, part)
-        try:
-            rename_new(folder, name, self.folder, final)
-        except OSError:
-            with contextlib.suppress(OSError):
-                rename_new(self.folder, part, self.folder, final)
-            raise
+        """Replace where names cannot be exchanged, as on NFS.
+
+        The old one keeps its name in a folder, which is named `part` in the end. With its first
+        name it is put back (records.py) if this process is killed before.
+        """
+        at.make_folder(self.folder, part + ASIDE, 0o700)
+        with at.opened(self.folder, part + ASIDE, at.READ_FOLDER) as aside:
+            self._operation.parts.append(os.fstat(aside).st_ino)
+            rename_new(self.folder, final, aside, final)
+            try:
+                rename_new(folder, name, self.folder, final)
+            except OSError:
+                with contextlib.suppress(OSError):
+                    rename_new(aside, final, self.folder, final)
+                    at.remove_folder(self.folder, part + ASIDE)
+                raise
+        at.rename(self.folder, part + ASIDE, self.folder, part)
 
 
 def _is_folder(folder: int, name: bytes) -> bool:

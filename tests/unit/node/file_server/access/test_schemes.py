@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import pwd
 from collections.abc import Iterator
@@ -13,7 +12,6 @@ import pytest
 from portal.node.file_server.access import nfs4_acl, posix_acl
 from portal.node.file_server.access.nfs4_acl import (
     ALLOW,
-    ATTRIBUTE,
     DIRECTORY_INHERIT,
     FILE_INHERIT,
 )
@@ -21,27 +19,10 @@ from portal.node.file_server.access.schemes import Nfs4, scheme_of
 from portal.node.file_server.access.subjects import GROUP, READ, USER, WRITE, Share, Subject
 from portal.node.file_server.access.walk import OpenFile
 from portal.node.file_server.errors import Refused
-from tests.support.acls import PLAIN_ACL
+from tests.support.acls import PLAIN_ACL, Attributes
 
 BOB = Subject(USER, "nobody")
 BOTH = FILE_INHERIT | DIRECTORY_INHERIT
-
-
-class Attributes:
-    """A file system with NFSv4 access control lists, and no POSIX ones."""
-
-    def __init__(self) -> None:
-        self.lists: dict[int, bytes] = {}
-        self.supported = True
-
-    def get(self, path: str, name: str) -> bytes:
-        if name != ATTRIBUTE or not self.supported:
-            raise OSError(errno.EOPNOTSUPP, "not supported")
-        return self.lists.get(os.stat(path).st_ino, PLAIN_ACL)
-
-    def set(self, path: str, name: str, value: bytes) -> None:
-        assert name == ATTRIBUTE
-        self.lists[os.stat(path).st_ino] = value
 
 
 @pytest.fixture

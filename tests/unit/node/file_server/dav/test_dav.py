@@ -25,8 +25,9 @@ def to(path: str, **headers: str) -> dict[str, str]:
 
 def test_what_the_server_can_do(data: Client) -> None:
     found = data("OPTIONS", "/data/dav/home")
-    assert (found.status, found.headers["DAV"]) == (200, "1")
-    assert "PROPFIND" in found.headers["Allow"]
+    assert (found.status, found.headers["DAV"]) == (200, "1, 2")
+    assert found.headers["Allow"] == "OPTIONS, PROPFIND"
+    assert "LOCK" in data("OPTIONS", "/data/dav/home/file").headers["Allow"]
 
 
 def test_the_roots_and_a_folder_are_listed(data: Client, home: Path) -> None:
@@ -146,16 +147,30 @@ def test_files_and_trees_are_copied(data: Client, home: Path) -> None:
         ("COPY", "home/tree", to("home/tree/inner"), 403),
         ("MOVE", "home/tree", to("home/tree"), 403),
         ("COPY", "home/storage", to("storage/inner"), 403),
-        ("MOVE", "home/tree", to("home/other"), 412),
-        ("COPY", "home/file", to("home/other"), 412),
-        ("COPY", "home/tree", to("home/file"), 412),
+        ("MOVE", "home/tree", to("home/other", Overwrite="F"), 412),
+        ("COPY", "home/file", to("home/other", Overwrite="f"), 412),
+        ("COPY", "home/file", to("home/new", Overwrite="yes"), 400),
+        ("COPY", "home/tree", to("home/fifo"), 409),
+        ("COPY", "home/tree", to("home/new", Depth="1"), 400),
+        ("MOVE", "home/tree", to("home/new", Depth="0"), 400),
+        ("DELETE", "home/tree", {"Depth": "0"}, 400),
+        ("COPY", "home/file", to("home/"), 403),
+        ("COPY", "home/file", to("home/storage"), 409),
+        ("COPY", "home/file", to("home/new#x"), 400),
         ("MOVE", "home/file", to("home/file2", Overwrite="F"), 412),
         ("MOVE", "home/none", to("home/x"), 404),
         ("MOVE", "home/file", to("home/none/x"), 409),
-        ("MOVE", "home/file", {"Destination": "/data/files/home/x"}, 409),
+        ("MOVE", "home/file", {"Destination": "/data/files/home/x"}, 502),
         ("MOVE", "home/file", {"Destination": "https://example.org/data/dav/home/x"}, 502),
-        ("MOVE", "home/file", {}, 409),
-        ("LOCK", "home/file", {}, 405),
+        ("MOVE", "home/file", {"Destination": "http://[x/data/dav/home/x"}, 502),
+        ("MOVE", "home/file", {}, 400),
+        ("PUT", "home/tree", {}, 405),
+        ("GET", "home/tree", {}, 405),
+        ("MKCOL", "home/tree", {}, 405),
+        ("MKCOL", "home/none/x", {}, 409),
+        ("LOCK", "home/file", {}, 400),
+        ("LOCK", "home", {}, 405),
+        ("POST", "home/file", {}, 405),
     ],
 )
 def test_what_is_refused_changes_nothing(
@@ -165,8 +180,13 @@ def test_what_is_refused_changes_nothing(
     (home / "other").mkdir()
     (home / "file").write_text("1")
     (home / "file2").write_text("2")
-    assert data(method, f"/data/dav/{path}", headers=headers).status == status
-    assert sorted(each.name for each in home.iterdir()) == [
+    os.mkfifo(home / "fifo")
+    answer = data(method, f"/data/dav/{path}", headers=headers)
+    assert answer.status == status
+    assert status != 405 or answer.headers["Allow"].startswith("OPTIONS, PROPFIND")
+    names = (each.name for each in home.iterdir())
+    assert sorted(name for name in names if name != ".slipway") == [
+        "fifo",
         "file",
         "file2",
         "other",

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from portal.node.file_server.deadlines import Deadlines
+from portal.node.file_server.operations.fetch_rules import FetchRules
 from portal.node.file_server.operations.manager import Operations
 from portal.node.file_server.operations.records import Records
 from portal.node.file_server.roots import Root, Roots
@@ -37,10 +38,11 @@ for body in json.loads(sys.argv[2]):
 """
 
 
-def operations_of(roots: dict[str, str]) -> Operations:
+def operations_of(roots: dict[str, str], rules: FetchRules | None = None) -> Operations:
     """The operations of a server with these storage areas."""
     made = Roots({name: Root(name, path) for name, path in roots.items()})
-    return Operations(made, Deadlines(), Records(roots.get("home"), "test"))
+    records = Records(roots.get("home"), "test")
+    return Operations(made, Deadlines(), records, rules or FetchRules())
 
 
 @pytest.fixture

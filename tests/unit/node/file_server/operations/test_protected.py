@@ -80,7 +80,7 @@ def test_no_door_takes_a_shared_folder_away(
     (home / "alias").symlink_to("storage")
     found = door(control, data, name)
     assert (found.status, found.json["code"], found.json["folders"]) == (409, "shared", ["data"])
-    assert "“data” is shared with others." in found.json["detail"]
+    assert f"“data” is shared with {BOB.pw_name}, who would lose it." in found.json["detail"]
     assert plan.read_text() == "plan"
 
 

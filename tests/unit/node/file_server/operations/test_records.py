@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ import pytest
 from portal.node.file_server.location import parse
 from portal.node.file_server.operations import records
 from portal.node.file_server.operations.operation import Operation
-from portal.node.file_server.operations.records import FOLDER, Records
+from portal.node.file_server.operations.records import FOLDER, Records, clean_up
 from portal.node.file_server.roots import Root, Roots
 from tests.unit.node.file_server.operations.conftest import operations_of
 
@@ -141,3 +142,51 @@ def test_after_a_kill_only_what_was_made_is_removed_where_others_can_write(
     assert [each.state for each in Records(str(home), "x").earlier(roots)] == ["interrupted"]
     kept = sorted(name for name in os.listdir(storage) if name[0] == ".")
     assert kept == ([f"{prefix}2"] if others_write else [])
+
+
+def test_what_is_only_noted_leaves_no_record(home: Path) -> None:
+    operation = Operation("copy", (parse("home/x"),), parse("home/storage"))
+    with Records(str(home), "x").noted(operation):
+        assert os.listdir(home / FOLDER) == [f"x-{operation.id}.json"]
+    wait_for(lambda: not os.listdir(home / FOLDER))
+
+
+def test_the_end_is_recorded_although_progress_is_being_written(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise the next server would take it for one that was killed."""
+    operation = Operation("copy", (parse("home/x"),), parse("home/storage"), state="running")
+    noted, writing, write = Records(str(home), "x"), threading.Event(), Records._write
+
+    def slow(self: Records, operation: Operation) -> None:
+        write(self, operation)
+        if not operation.ended:
+            writing.set()
+            time.sleep(0.3)
+
+    monkeypatch.setattr(records, "SECONDS", 0.05)
+    monkeypatch.setattr(Records, "_write", slow)
+    noted.begin(operation)
+    writing.clear()
+    assert writing.wait(5)
+    operation.end("done", "")
+    noted.end(operation)
+    path = home / FOLDER / f"x-{operation.id}.json"
+    wait_for(lambda: json.loads(path.read_text())["state"] == "done")
+
+
+def test_what_was_set_aside_is_put_back_after_a_kill(home: Path) -> None:
+    """Where names cannot be exchanged, as on NFS."""
+    storage = home / "storage"
+    operation = Operation("copy", (parse("home/x"),), parse("home/storage"))
+    prefix = operation.part_prefix.decode()
+    for number, name in enumerate(("missing", "reserved", "replaced")):
+        (storage / f"{prefix}{number}.old/{name}").mkdir(parents=True)
+        (storage / f"{prefix}{number}.old/{name}/file").write_text("old")
+    (storage / "reserved").mkdir()
+    (storage / "replaced").mkdir()
+    (storage / "replaced/file").write_text("new")
+    clean_up(Roots({"home": Root("home", str(home))}), operation)
+    kept = {str(file.relative_to(storage)): file.read_text() for file in storage.glob("*/file")}
+    assert kept == {"missing/file": "old", "reserved/file": "old", "replaced/file": "new"}
+    assert [name for name in os.listdir(storage) if name[0] == "."] == []

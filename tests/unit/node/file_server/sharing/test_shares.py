@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from portal.node.file_server import at
 from portal.node.file_server.access import posix_acl
 from portal.node.file_server.access.posix_acl import GROUP, USER, Acl
 from portal.node.file_server.sharing import shares
@@ -141,7 +142,7 @@ def test_a_second_name_of_a_file_is_not_shared_where_anybody_can_make_one(
 ) -> None:
     setting = tmp_path / "protected_hardlinks"
     setting.write_text("0\n")
-    monkeypatch.setattr(shares, "_LINKS", str(setting))
+    monkeypatch.setattr(at, "LINKS", str(setting))
     (tmp_path / "secret").touch(0o600)
     os.link(tmp_path / "secret", folder / "found")
     assert give(control, "read")["others"] == {"count": 1, "names": ["found"]}

@@ -66,11 +66,11 @@ def test_an_empty_file(tus: Tus, home: Path) -> None:
 @pytest.mark.parametrize(
     ("headers", "status", "code", "field"),
     [
-        ({"Upload-Length": "-1"}, 422, "value", "Upload-Length"),
-        ({"Upload-Length": "9" * 19}, 422, "value", "Upload-Length"),
+        ({"Upload-Length": "-1"}, 400, "value", "Upload-Length"),
+        ({"Upload-Length": "9" * 19}, 400, "value", "Upload-Length"),
         ({"Upload-Length": str(2**62 // 10)}, 507, "full", ""),
         ({"Upload-Metadata": ""}, 422, "value", "path"),
-        ({"Upload-Metadata": "path ?"}, 422, "value", "Upload-Metadata"),
+        ({"Upload-Metadata": "path ?"}, 400, "value", "Upload-Metadata"),
         ({"Upload-Metadata": metadata(path="home")}, 422, "value", "path"),
         ({"Upload-Metadata": metadata(path="home/../x")}, 422, "name", "path"),
         ({"Upload-Metadata": metadata(path="none/x")}, 404, "not_found", ""),
@@ -85,7 +85,7 @@ def test_an_empty_file(tus: Tus, home: Path) -> None:
             "value",
             "on_conflict",
         ),
-        ({"Upload-Defer-Length": "1"}, 422, "value", "Upload-Length"),
+        ({"Upload-Defer-Length": "1"}, 400, "value", "Upload-Defer-Length"),
     ],
 )
 def test_a_wrong_creation_names_the_field_and_leaves_nothing(

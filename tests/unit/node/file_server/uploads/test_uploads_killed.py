@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import shutil
 import socket
 import sys
-from collections.abc import Callable
+import tempfile
+import time
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from types import FrameType
@@ -15,13 +18,39 @@ import pytest
 
 from portal.node.file_server.errors import Refused
 from portal.node.file_server.roots import Root, Roots
-from portal.node.file_server.uploads.records import REFUSE, RENAME, REPLACE, Record, Store, new_id
+from portal.node.file_server.uploads.records import (
+    FINAL,
+    PARTIAL,
+    REFUSE,
+    RENAME,
+    REPLACE,
+    Record,
+    Store,
+    new_id,
+)
+from portal.node.file_server.uploads.stored import PARTIAL_PATH
 from portal.node.file_server.uploads.uploads import Chunk, Uploads
 from tests.unit.node.file_server.uploads.conftest import parts
 
-CHANGES = ("uploads.py", "parts.py", "records.py", "contents.py", "renames.py", "writing.py")
+_NAMES = (
+    "uploads stored concatenation parts records whole replacing in_place renames writing copy_data"
+)
+CHANGES = tuple(f"{name}.py" for name in _NAMES.split())
 """Modules that change something; between two lines of others there is no difference."""
+READS = frozenset(
+    "get all __iter__ _read _is_valid _texts _earlier _probe _resolve "
+    "opened _open status _length part partial_ids is_partial is_final "
+    "is_done _next _advance __init__ <genexpr> <listcomp>".split()
+)
+"""Functions in them that only read."""
 BODY = b"0123456789" * 5000
+
+
+@pytest.fixture
+def home() -> Iterator[Path]:
+    """In memory, where a sync takes no time."""
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+        yield Path(folder)
 
 
 def uploads(home: Path, hours: float = 48) -> Uploads:
@@ -43,7 +72,7 @@ def killed_after(lines: int, work: Callable[[], object]) -> bool:
 
     def trace(frame: FrameType, event: str, _argument: Any) -> Any:
         nonlocal left
-        if not frame.f_code.co_filename.endswith(CHANGES):
+        if not frame.f_code.co_filename.endswith(CHANGES) or frame.f_code.co_name in READS:
             return None
         if event == "line":
             left -= 1
@@ -64,7 +93,9 @@ def append(uploads: Uploads, id: str, offset: int, data: bytes, how: str = "") -
 
 def state(uploads: Uploads, id: str) -> int:
     with socket.socket() as line:
-        return uploads.state(id, line)[1]
+        offset = uploads.state(id, line).offset
+    assert offset is not None
+    return offset
 
 
 def remove(uploads: Uploads, id: str) -> None:
@@ -101,6 +132,38 @@ def test_killed_while_a_chunk_is_written_or_the_file_put_in_place(home: Path, ho
     assert lines > 50
 
 
+@pytest.mark.parametrize("returns", [True, False])
+def test_killed_while_an_upload_is_written_into_a_file_with_two_names(
+    home: Path, returns: bool
+) -> None:
+    target, second = home / "new/a.bin", home / "second"
+    lines = 0
+    alive = True
+    while alive:
+        record = wanted(REPLACE)
+        uploads(home).create(record)
+        append(uploads(home), record.id, 0, BODY[:10_000])
+        target.write_bytes(b"old")
+        os.link(target, second)
+        alive = killed_after(
+            lines, partial(append, uploads(home), record.id, 10_000, BODY[10_000:])
+        )
+        now = uploads(home)
+        now.clean()  # as the next server does first
+        assert second.read_bytes() == target.read_bytes()
+        assert target.read_bytes() in (BODY, b"old"), lines
+        if returns:
+            offset = state(now, record.id)
+            assert append(now, record.id, offset, BODY[offset:]) == len(BODY)
+            assert second.read_bytes() == BODY, lines
+        assert uploads(home, -1).clean() == 0
+        assert parts(home / "new") == [], lines
+        target.unlink()
+        second.unlink()
+        lines += 1
+    assert lines > 50
+
+
 def test_killed_while_an_upload_is_created(home: Path) -> None:
     lines = 0
     alive = True
@@ -127,3 +190,57 @@ def test_killed_while_an_upload_is_removed(home: Path) -> None:
             assert refused.code == "no_upload"
         assert parts(home) == [], lines
         lines += 1
+
+
+def join(uploads: Uploads, record: Record) -> Record:
+    with socket.socket() as line:
+        return uploads.join(record, line)
+
+
+def partial_uploads(home: Path) -> list[str]:
+    """The ids of two complete ones."""
+    ids = []
+    for text in (BODY[:30_000], BODY[30_000:]):
+        record = Record(new_id(), PARTIAL_PATH, len(text), time.time(), concat=PARTIAL)
+        uploads(home).create(record)
+        append(uploads(home), record.id, 0, text)
+        ids.append(record.id)
+    return ids
+
+
+def test_killed_while_partial_uploads_are_joined(home: Path) -> None:
+    old, final = home / "new/a.bin", home / "new/a (2).bin"
+    lines = 0
+    alive = True
+    while alive:
+        concat = FINAL + " ".join(partial_uploads(home))
+        old.parent.mkdir(exist_ok=True)
+        old.write_bytes(b"old")
+
+        def request(concat: str = concat) -> Record:
+            return Record(new_id(), "home/new/a.bin", None, time.time(), RENAME, concat=concat)
+
+        alive = killed_after(lines, partial(join, uploads(home), request()))
+        assert not final.exists() or final.read_bytes() == BODY, lines
+        assert join(uploads(home), request()).length == len(BODY)
+        assert (old.read_bytes(), final.read_bytes()) == (b"old", BODY), lines
+        assert len(list((home / "new").iterdir())) == 2, lines
+        assert parts(home) == [], lines
+        shutil.rmtree(home / ".slipway")
+        final.unlink()
+        lines += 1
+    assert lines > 100
+
+
+def test_killed_while_partial_uploads_are_joined_and_never_asked_again(home: Path) -> None:
+    lines = 0
+    alive = True
+    while alive:
+        concat = FINAL + " ".join(partial_uploads(home))
+        record = Record(new_id(), "home/new/a.bin", None, time.time(), concat=concat)
+        alive = killed_after(lines, partial(join, uploads(home), record))
+        assert uploads(home, -2).clean() == 0
+        assert parts(home) == [], lines
+        (home / "new/a.bin").unlink(missing_ok=True)
+        shutil.rmtree(home / ".slipway")
+        lines += 7

@@ -8,7 +8,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -108,10 +108,13 @@ def test_twenty_at_once(client: Callable[[str], Client], home: Path) -> None:
     assert parts(home) == []
 
 
-def test_who_is_refused_early_sees_the_answer(client: Callable[[str], Client], tus: Tus) -> None:
-    url = tus.begin("home/a", 20_000_000)
+def test_who_is_refused_early_sees_the_answer(
+    client: Callable[[str], Client], home: Path, tus: Tus
+) -> None:
+    url = tus.begin("home/new/a", 20_000_000)
     first = client("files")
-    begin_chunk(first, url, 20_000_000, b"")
+    begin_chunk(first, url, 20_000_000, b"x")
+    wait_for_bytes(home / "new", 1)
     other = client("files")
     begin_chunk(other, url, 20_000_000, b"x" * 3_000_000)
     assert other.connection.getresponse().status == 423
@@ -153,17 +156,6 @@ def test_a_home_without_room_has_its_records_on_the_host(
     assert len(control("GET", "/v1/uploads").json["uploads"]) == 1
     assert tus.patch(url, 0, b"x" * 10).status == 204
     assert (home / "new/a").read_bytes() == b"x" * 10
-
-
-@pytest.fixture
-def small_disk(home: Path) -> Iterator[Path]:
-    """A file system of 4 MB at home/storage/data; needs root."""
-    folder = home / "storage/data"
-    command = ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(folder)]
-    if os.getuid() != 0 or subprocess.run(command, check=False).returncode != 0:
-        pytest.skip("file systems cannot be mounted here")
-    yield folder
-    subprocess.run(["umount", "-l", str(folder)], check=True)
 
 
 def test_a_full_file_system_says_so_at_once(small_disk: Path, tus: Tus, data: Client) -> None:

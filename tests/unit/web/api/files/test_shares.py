@@ -89,3 +89,29 @@ def test_a_token_for_sessions_alone_cannot_share(program: Api, folder: Path) -> 
     weak = Api(program.client, token)
     assert weak("GET", "/folders/shared").status_code == 403
     assert weak("PUT", BOB, json={"access": "read"}).status_code == 403
+
+
+def test_who_loses_a_folder_is_told_before_it_is_gone(program: Api, folder: Path) -> None:
+    nobody = "/folders/data/shares/user/nobody"  # an account of the test's machine
+    assert program("PUT", nobody, json={"access": "write"}).status_code == 200
+    text = "“data” is shared with nobody (may change it), who lose it."
+    assert program("GET", "/files/uses/storage/data").json == {
+        "use": {
+            "folder": "data",
+            "shares": [{"kind": "user", "name": "nobody", "access": "write"}],
+            "sessions": [],
+            "text": text,
+        }
+    }
+    assert program("GET", "/files/uses/home").json == {"use": None}
+    order = {"kind": "delete", "items": ["storage/data"]}
+    refused = program("POST", "/files/operations", json=order)
+    assert refused.status_code == 409
+    assert refused.json
+    assert (refused.json["code"], refused.json["detail"].startswith(text)) == ("shared", True)
+    assert folder.is_dir()
+    wrong = program("POST", "/files/operations", json=order | {"end_shares": "yes"})
+    assert wrong.status_code == 422
+    done = program("POST", "/files/operations", json=order | {"end_shares": True})
+    assert done.status_code == 202
+    assert not folder.exists()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Callable
@@ -11,8 +12,9 @@ from urllib.parse import parse_qs, unquote_to_bytes, urlsplit
 import pytest
 from flask import Flask
 
-from tests.support.fakes import World
-from tests.unit.web.conftest import PORTAL, Browser, Runner
+from portal.config.files import FileSettings
+from tests.support.fakes import World, make_world
+from tests.unit.web.conftest import PORTAL, Browser, Runner, make_app, make_settings
 
 
 @pytest.fixture
@@ -45,6 +47,22 @@ def test_a_browser_is_admitted_to_the_bytes(home: Path, alice: Browser) -> None:
     assert home.is_dir()
     alice.get("/files/home")
     assert alice.client.get_cookie("slipway-files") is not None
+
+
+def test_what_saving_cannot_keep_is_on_the_page_of_a_file(home: Path, alice: Browser) -> None:
+    file = home / "a.txt"
+    file.write_text("x")
+    page = alice.get("/files/home/a.txt?view").text
+    assert 'data-saving="replace"' in page
+    assert "data-file-saving" not in page
+    os.link(file, home / "b.txt")
+    page = alice.get("/files/home/a.txt?view").text
+    assert 'data-saving="in_place"' in page
+    assert re.search(
+        r"<p [^>]*data-file-saving hidden>It is written in place, since it has 2", page
+    )
+    entry = alice.get("/files-ask/entry/home/a.txt").get_json()
+    assert entry["saving"]["how"] == "in_place"
 
 
 def test_large_folders_have_pages(home: Path, alice: Browser) -> None:
@@ -135,6 +153,19 @@ def test_the_start_names_areas_and_storage_folders(home: Path, alice: Browser) -
     assert 'href="/files/storage/data"' in page
 
 
+def test_the_start_of_a_new_account_says_what_to_do(home: Path, alice: Browser) -> None:
+    (home / "storage").rmdir()
+    page = alice.get("/files").text
+    assert "No storage folders yet" in page
+    assert "Try again" not in page
+    for root in ("home", "storage"):
+        assert alice.get(f"/files-ask/quota/{root}").status_code == 200
+    assert "This folder is empty" in alice.get("/files/storage").text
+    (home / "storage").rmdir()
+    assert alice.post("/files-ask/folder/storage/data", {"body": "{}"}).status_code == 200
+    assert 'data-path="storage/data"' in alice.get("/files").text
+
+
 def test_the_start_says_that_the_file_server_is_away(world: World, alice: Browser) -> None:
     world.file_servers.away = True
     answer = alice.get("/files")
@@ -162,6 +193,31 @@ def test_scripts_list_create_rename_and_operate(home: Path, alice: Browser) -> N
     assert [one["id"] for one in listed] == [done["id"]]
     assert alice.get("/files-ask/list/home").get_json()["total"] == 1
     assert alice.get("/files-ask/uploads").get_json() == {"uploads": []}
+
+
+def test_fetching_is_offered_where_the_site_permits_hosts(home: Path, alice: Browser) -> None:
+    assert home.is_dir()
+    assert "Fetch from a URL" not in alice.get("/files/home").text
+    settings = make_settings(home.parents[1])
+    files = FileSettings(fetch_hosts=("data.example.org", "*.zenodo.org"))
+    app = make_app(make_world(settings.model_copy(update={"files": files})))
+    page = Browser(app).log_in("alice").get("/files/home").text
+    assert 'data-do="fetch"' in page
+    assert "From data.example.org, *.zenodo.org." in page
+
+
+def test_folders_have_the_links_of_their_area(home: Path) -> None:
+    (home / "a & b {user}").mkdir()
+    links = [
+        {"title": "Open in Globus", "area": "home", "url": "https://g.example.org/?p=/~/{path}/"},
+        {"title": "Archive", "area": "storage", "url": "https://s3.example.org/{user}/{path}"},
+    ]
+    settings = make_settings(home.parents[1])
+    files = FileSettings.model_validate({"links": links})
+    app = make_app(make_world(settings.model_copy(update={"files": files})))
+    page = Browser(app).log_in("alice").get("/files/home/a%20&%20b%20%7Buser%7D").text
+    assert 'href="https://g.example.org/?p=/~/a%20%26%20b%20%7Buser%7D/"' in page
+    assert "Archive" not in page
 
 
 def test_scripts_get_code_and_field_of_a_refusal(home: Path, alice: Browser) -> None:
@@ -244,6 +300,33 @@ def test_shares_that_cannot_be_are_refused_in_words(
     answer = alice.post(f"/files-shares/{folder}", fields)
     assert (answer.status_code, answer.mimetype) == (status, "application/problem+json")
     assert answer.get_json()["detail"]
+
+
+def test_the_page_asks_before_others_lose_a_folder(home: Path, alice: Browser) -> None:
+    (home / "storage" / "data").mkdir()
+    form = {"kind": "user", "name": "nobody", "access": "read"}  # an account of this machine
+    assert alice.post("/files-shares/data", form).status_code == 200
+    use = alice.get("/files-ask/uses/storage/data").get_json()
+    assert use["lost"] == "“data” is shared with nobody (may read it), who lose it."
+    assert "under its new name" in use["renamed"]
+    assert alice.get("/files-ask/uses/home/x").get_json() == {"lost": "", "renamed": ""}
+    assert alice.get("/files-ask/uses/storage/none").status_code == 404
+    order = {"kind": "delete", "items": ["storage/data"], "end_shares": False}
+    refused = alice.post("/files-ask/operations", {"body": json.dumps(order)})
+    assert (refused.status_code, refused.get_json()["code"]) == (409, "shared")
+    body = json.dumps(order | {"end_shares": True})
+    assert alice.post("/files-ask/operations", {"body": body}).status_code == 200
+    assert not (home / "storage" / "data").exists()
+
+
+def test_a_folder_is_shared_from_inside(home: Path, alice: Browser) -> None:
+    (home / "storage" / "a b" / "deep").mkdir(parents=True)
+    (home / "other").mkdir()
+    for place in ("storage/a%20b", "storage/a%20b/deep"):
+        page = alice.get(f"/files/{place}").text
+        assert 'data-storage-share data-path="storage/a%20b" data-name="a b"' in page
+    for place in ("storage", "home", "home/other"):
+        assert "data-storage-share" not in alice.get(f"/files/{place}").text
 
 
 def test_what_others_share_has_its_own_place(world: World, app: Flask, alice: Browser) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 from flask import Flask
 
+from portal.core.files.shares import FolderShare, ShareKey
 from portal.core.session.session import Session
 from portal.core.session_job.runner_protocol import Heartbeat
 from portal.core.units import rounded_size
@@ -55,6 +56,23 @@ def test_all_that_was_asked_for_is_shown_but_no_value_of_a_variable(
         assert shown in text, shown
     assert "very-secret-value" not in text
     assert f'href="/sessions/{runner.session.id}"' in alice.get("/sessions").text
+
+
+def test_mounted_folders_lead_to_files_for_their_user_alone(
+    app: Flask, world: World, alice: Browser, launched: Callable[..., Runner]
+) -> None:
+    for folder in ("/home/alice/storage/a b/", "/home/bob/storage/data/"):
+        world.slurm.files[folder] = b""
+    share = FolderShare(ShareKey("bob", "data", "user", "alice"), "read", world.clock())
+    world.systems.stores.shares.put(share, 9)
+    session = launched("alice", mounts=["a b", "bob/data", "home"]).session
+    addresses = ["/files/storage/a%20b", "/files/shared/bob/data", "/files/home"]
+    for page in (alice.get(f"/sessions/{session.id}").text, alice.get("/sessions").text):
+        for address in addresses:
+            assert f'href="{address}"' in page
+    admin = Browser(app).log_in("admin").get(f"/sessions/{session.id}").text
+    assert "a b" in admin
+    assert "/files/storage/a%20b" not in admin
 
 
 def test_others_get_the_same_answer_as_for_no_session(

@@ -10,6 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from portal.node.file_server.access import inheritance
+from portal.node.file_server.access.inheritance import inheritance_of
+from portal.node.file_server.access.walk import OpenFile
 from portal.node.file_server.operations.kinds import attributes
 
 ACCESS, DEFAULT = "system.posix_acl_access", "system.posix_acl_default"
@@ -26,7 +29,7 @@ def acl(reader: int) -> bytes:
 @pytest.fixture(autouse=True)
 def umask(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     before = os.umask(0o022)
-    monkeypatch.setattr(attributes, "_UMASK", 0o022)
+    monkeypatch.setattr(inheritance, "_UMASK", 0o022)
     yield
     os.umask(before)
 
@@ -37,16 +40,18 @@ def copied_file(source: Path, folder: Path) -> Path:
         stack.callback(os.close, opened)
         place = os.open(folder, os.O_RDONLY)
         stack.callback(os.close, place)
-        target = attributes.create_copy(place, b"copy", os.fstat(opened))
+        original, given = OpenFile(opened, (), os.fstat(opened)), inheritance_of(place)
+        target = attributes.create_copy(place, b"copy", original, given)
         stack.callback(os.close, target)
-        attributes.keep(opened, target, os.fstat(opened))
+        attributes.keep(original, target, given)
     return folder / "copy"
 
 
 def copied_folder(source: Path, folder: Path) -> Path:
     (folder / "copy").mkdir(0o700)
-    opened = [os.open(path, os.O_RDONLY) for path in (source, folder / "copy")]
-    attributes.keep(opened[0], opened[1], os.fstat(opened[0]))
+    opened = [os.open(path, os.O_RDONLY) for path in (source, folder / "copy", folder)]
+    original = OpenFile(opened[0], (), os.fstat(opened[0]))
+    attributes.keep(original, opened[1], inheritance_of(opened[2]))
     for descriptor in opened:
         os.close(descriptor)
     return folder / "copy"
@@ -101,22 +106,50 @@ def test_access_that_was_given_to_the_source_does_not_travel(tmp_path: Path) -> 
     assert os.getxattr(copy, "user.note") == b"kept"
 
 
-def test_the_new_folder_gives_its_list_and_a_private_file_stays_private(tmp_path: Path) -> None:
+@pytest.mark.parametrize("given", [0o600, 0o640, 0o400])
+def test_a_folder_with_a_list_gives_that_to_private_files_too(tmp_path: Path, given: int) -> None:
     (tmp_path / "source").write_text("private")
     (tmp_path / "shared").mkdir()
     os.setxattr(tmp_path / "shared", DEFAULT, acl(12345))
-    (tmp_path / "source").chmod(0o640)
+    (tmp_path / "source").chmod(given)
     copy = copied_file(tmp_path / "source", tmp_path / "shared")
     assert os.getxattr(copy, ACCESS) == acl(12345)
     copy.unlink()
-    (tmp_path / "source").chmod(0o600)
-    copy = copied_file(tmp_path / "source", tmp_path / "shared")
-    assert mode(copy) == 0o600  # of a list, the mask: nobody else has anything
     (tmp_path / "sources").mkdir()
-    (tmp_path / "sources").chmod(0o750)
-    copy.unlink()
+    (tmp_path / "sources").chmod(given | 0o100)
     folder = copied_folder(tmp_path / "sources", tmp_path / "shared")
     assert mode(folder) == 0o640  # the list that new ones inherit gives no more than reading
+    assert os.getxattr(folder, DEFAULT) == acl(12345)
+
+
+@pytest.mark.parametrize("given", [0o600, 0o604, 0o640, 0o777])
+def test_everybody_else_gets_no_more_than_of_the_original(tmp_path: Path, given: int) -> None:
+    (tmp_path / "source").write_text("private")
+    (tmp_path / "source").chmod(given)
+    for name in ("listed", "grouped"):
+        (tmp_path / name).mkdir()
+    os.setxattr(tmp_path / "listed", DEFAULT, acl_for_all())
+    os.chown(tmp_path / "grouped", -1, 4242)
+    (tmp_path / "grouped").chmod(0o2777)
+    for name in ("listed", "grouped"):
+        copy = copied_file(tmp_path / "source", tmp_path / name)
+        assert mode(copy) & 0o007 & ~given == 0
+        assert mode(copy) & 0o660 >= 0o640
+
+
+def acl_for_all() -> bytes:
+    """rwxrwxrwx, without another user."""
+    rows = ((1, 7), (4, 7), (32, 7))
+    found = b"".join(struct.pack("<HHI", tag, bits, 0xFFFFFFFF) for tag, bits in rows)
+    return struct.pack("<I", 2) + found
+
+
+def test_the_mask_of_a_list_is_no_permission_of_the_group(tmp_path: Path) -> None:
+    (tmp_path / "source").write_text("x")
+    writer = acl(12345).replace(struct.pack("<HH", 2, 4), struct.pack("<HH", 2, 6))
+    os.setxattr(tmp_path / "source", ACCESS, writer.replace(b"\x10\0\4", b"\x10\0\6"))
+    assert mode(tmp_path / "source") == 0o660
+    assert mode(copied_file(tmp_path / "source", tmp_path)) == 0o640
 
 
 def test_links_keep_their_times_only(tmp_path: Path) -> None:

@@ -15,9 +15,10 @@ from typing import Any
 
 import pytest
 
+from portal.node.file_server.copy_data import copy_data
 from portal.node.file_server.errors import Refused
 from portal.node.file_server.location import Location
-from portal.node.file_server.operations.kinds import copying, data
+from portal.node.file_server.operations.kinds import copying
 from tests.unit.node.file_server.operations.conftest import Operate, as_ordinary_user
 
 STRANGE = [
@@ -187,7 +188,6 @@ def test_a_file_that_changes_while_it_is_copied_is_said(
 ) -> None:
     for name in ("grows", "shrinks", "same"):
         (home / name).write_bytes(b"x" * 1000)
-    copy_data = data.copy_data
     changes = {"grows": 3000, "shrinks": 10}
 
     def changing(source: int, target: int, progress: Callable[[int], None]) -> int:

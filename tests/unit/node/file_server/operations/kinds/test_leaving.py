@@ -81,6 +81,8 @@ def test_the_folder_of_another_share_gives_its_own_access_alone(
     move(control, data, "storage/data/file", "storage/other/sub/deep")
     moved = home / "storage/other/sub/deep/file"
     assert moved.read_text() == "data"
+    assert readable_by_bob([moved]) == {moved}
+    control("DELETE", f"/v1/shares/storage/other?kind=user&name={BOB.pw_name}")
     assert readable_by_bob([moved]) == set()
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from portal.node.file_server.operations.kinds.data import copy_data
+from portal.node.file_server.copy_data import copy_data
 
 
 def refuse(number: int) -> Callable[..., int]:
@@ -62,3 +62,21 @@ def test_a_full_disk_is_not_tried_again(tmp_path: Path, monkeypatch: pytest.Monk
     with pytest.raises(OSError, match="refused") as found:
         copied(tmp_path)
     assert found.value.errno == errno.ENOSPC
+
+
+@pytest.mark.parametrize("is_fast", [True, False])
+def test_a_file_is_appended_to_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_fast: bool
+) -> None:
+    if not is_fast:
+        monkeypatch.setattr(os, "copy_file_range", refuse(errno.EXDEV))
+    with open(tmp_path / "source", "wb") as file:
+        file.seek(5000)
+        file.write(b"end")
+        file.truncate(9000)
+    with open(tmp_path / "source", "rb") as source, open(tmp_path / "target", "wb") as target:
+        target.write(b"begin")
+        target.flush()
+        assert copy_data(source.fileno(), target.fileno(), lambda _: None, start=5) == 9000
+    joined = b"begin" + (tmp_path / "source").read_bytes()
+    assert (tmp_path / "target").read_bytes() == joined

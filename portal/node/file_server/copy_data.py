@@ -18,24 +18,26 @@ FAST_PIECE = 32 * 1024 * 1024
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
-def copy_data(source: int, target: int, progress: Progress) -> int:
-    """Copy into an empty file; returns the size, which the source had at the end.
+def copy_data(source: int, target: int, progress: Progress, start: int = 0) -> int:
+    """Copy to the end of a file of `start` bytes; returns the size that the source had at the end.
 
     `progress` gets bytes, holes included. Raises OSError.
     """
-    copier = _Copier(source, target, progress)
+    copier = _Copier(source, target, progress, start)
     for _ in range(ROUNDS):
         end = os.fstat(source).st_size
         if copier.position >= end or not copier.until(end):
             break
     size = min(copier.position, os.fstat(source).st_size)
-    os.ftruncate(target, size)
+    os.ftruncate(target, start + size)
     return size
 
 
 class _Copier:
-    def __init__(self, source: int, target: int, progress: Progress) -> None:
+    def __init__(self, source: int, target: int, progress: Progress, start: int) -> None:
         self._source, self._target, self._progress = source, target, progress
+        self._start = start
+        """Where the source begins in the target."""
         self._fast = hasattr(os, "copy_file_range")
         self.position = 0
 
@@ -72,10 +74,11 @@ class _Copier:
             raise
 
     def _piece(self, most: int) -> int:
+        place = self._start + self.position
         if self._fast:
-            try:
+            try:  # shares blocks instead of copying where the file system can
                 count = os.copy_file_range(
-                    self._source, self._target, min(most, FAST_PIECE), self.position, self.position
+                    self._source, self._target, min(most, FAST_PIECE), self.position, place
                 )
             except OSError as error:
                 if error.errno in _FULL:
@@ -87,5 +90,5 @@ class _Copier:
         piece = os.pread(self._source, min(most, PIECE), self.position)
         written = 0
         while written < len(piece):
-            written += os.pwrite(self._target, piece[written:], self.position + written)
+            written += os.pwrite(self._target, piece[written:], place + written)
         return len(piece)

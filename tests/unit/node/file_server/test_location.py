@@ -6,7 +6,7 @@ from itertools import islice
 
 import pytest
 
-from portal.node.file_server.operations.kinds.names import alternatives
+from portal.node.file_server.location import alternatives, marked
 
 
 @pytest.mark.parametrize(
@@ -32,3 +32,17 @@ from portal.node.file_server.operations.kinds.names import alternatives
 def test_a_second_name(name: bytes, is_folder: bool, expected: bytes) -> None:
     assert next(alternatives(name, is_folder=is_folder)) == expected
     assert all(len(other) <= 255 for other in islice(alternatives(name, is_folder=is_folder), 2000))
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        (b"report.pdf", b"report (recovered).pdf"),
+        (b"data (2).tar.gz", b"data (2) (recovered).tar.gz"),
+        (b".bashrc", b".bashrc (recovered)"),
+        ("é".encode() * 127 + b"x", "é".encode() * 121 + b" (recovered)"),
+    ],
+)
+def test_a_marked_name(name: bytes, expected: bytes) -> None:
+    assert marked(name, b"recovered") == expected
+    assert len(expected) <= 255

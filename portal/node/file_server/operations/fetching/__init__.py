@@ -1,0 +1,1 @@
+"""Fetches files from URLs."""

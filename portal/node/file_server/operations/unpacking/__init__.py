@@ -1,0 +1,1 @@
+"""Unpacking of archives: their formats, protections against hostile ones, and the new folder."""
