@@ -22,6 +22,7 @@ from portal.adapters.images.recipes import FolderRecipes
 from portal.adapters.images.roots import LocalRoots
 from portal.adapters.images.site import INSIDE, Site
 from portal.adapters.images.workspace import LocalWorkspaces
+from portal.adapters.mail import SmtpServer
 from portal.adapters.monitoring.commands import MeasuredTransport
 from portal.adapters.monitoring.machine import expiries, room_in
 from portal.adapters.monitoring.prometheus import PrometheusMeasures
@@ -157,6 +158,8 @@ def real_systems(
         monitors=_monitors(settings, measures),
         clock=now,
         identity_provider=identity_provider(settings, now, budget),
+        mail_server=SmtpServer(settings.mail) if settings.mail.host else None,
+        secret_key=Path(settings.state.directory, "secret_key").read_text,
         accounts_file=LocalAccountsFile(settings.oidc.accounts_file),
     )
 

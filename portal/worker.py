@@ -102,6 +102,11 @@ def _site_threads(services: Services) -> list[TaskThread]:
         TaskThread(PeriodicTask("accounts", CHECK_SECONDS, services.account_watch.check)),
         TaskThread(PeriodicTask("uploads", 900.0, services.file_servers.clean_up)),
         TaskThread(PeriodicTask("idle", MEASURE_SECONDS, services.idle_culler.cull)),
+        TaskThread(
+            PeriodicTask("messages", 10.0, services.mailer.look),
+            PeriodicTask("mail", 10.0, services.mailer.send),
+            PeriodicTask("old messages", 3600.0, services.mailer.forget),
+        ),
         TaskThread(PeriodicTask("heartbeat", BEAT_SECONDS, services.monitoring.beat)),
         _housekeeping(services),
     ]

@@ -86,7 +86,17 @@ DIRECTIVE = re.compile(
     r"(?: (?P<value>\{\{.*?\}\}\w*|\S+))?"
 )
 
-WHO = ("stranger", "user", "openid", "registry", "login node", "database", "slurm", "ours")
+WHO = (
+    "stranger",
+    "user",
+    "openid",
+    "registry",
+    "mail",
+    "login node",
+    "database",
+    "slurm",
+    "ours",
+)
 
 
 class WaitFinder(Finder):

@@ -18,6 +18,7 @@ from portal.config.gpu import GpuSettings
 from portal.config.hub import HubSettings
 from portal.config.images import ImageSettings
 from portal.config.log import LogSettings
+from portal.config.mail import MailSettings
 from portal.config.messages import problems
 from portal.config.monitoring import MonitoringSettings
 from portal.config.oidc import OidcSettings
@@ -69,6 +70,7 @@ class Settings(BaseModel):
         description="GPUs, and how they are shared; none are offered unless named here.",
     )
     hub: HubSettings = Field(HubSettings(), description="JupyterHub in front of sessions.")
+    mail: MailSettings = Field(MailSettings(), description="Messages to users by e-mail.")
     state: StateSettings = Field(StateSettings(), description="Where the portal keeps its data.")
     log: LogSettings = Field(LogSettings(), description="What the portal's processes log.")
     monitoring: MonitoringSettings = Field(

@@ -47,6 +47,7 @@ from portal.services.launch.presets import Presets
 from portal.services.launch.registry_logins import RegistryLogins
 from portal.services.launch.submissions import Submissions
 from portal.services.launch.waiting import WaitingSessions
+from portal.services.mail import Mailer
 from portal.services.monitoring import Monitoring
 from portal.services.notices import MaintenanceFollower, Notices
 from portal.services.owner_queue import RunForOwner, SessionQueue, run_now
@@ -108,6 +109,7 @@ class Services:
         self._build_launch()
         self._build_sessions()
         self._build_jobs()
+        self._build_mail()
         self._build_job_submission()
         self._build_session_tasks()
         self._build_other_tasks()
@@ -401,6 +403,7 @@ class Services:
         systems, stores, batch = self._systems, self._stores, self.settings.batch
         self.jobs = Jobs(
             store=stores.jobs,
+            sessions=stores.sessions,
             slurm=systems.slurm_jobs,
             scheduler=systems.scheduler,
             administration=self.administration,
@@ -425,6 +428,19 @@ class Services:
             history=timedelta(days=batch.history_days),
             retention=timedelta(days=batch.jobs_days),
             listed_tasks=timedelta(days=batch.tasks_days),
+        )
+
+    def _build_mail(self) -> None:
+        systems, stores = self._systems, self._stores
+        self.mailer = Mailer(
+            store=stores.mail,
+            sessions=stores.sessions,
+            jobs=stores.jobs,
+            server=systems.mail_server,
+            settings=self.settings.mail,
+            url=self.settings.web.public_url,
+            secret=systems.secret_key,
+            clock=self.clock,
         )
 
     def _build_job_submission(self) -> None:

@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from typing import Protocol
 
 from portal.core.auth.person import Person
 from portal.core.files.shares import READ, SharedFolder
 from portal.core.interfaces.systems import UserFiles
 from portal.core.launch.mounts import Folder, Mount, path_of_shared
-from portal.core.launch.own_image import ImageFile, OwnImageRules, proposable
+from portal.core.launch.own_image import IMAGE, ImageFile, OwnImageRules, proposable
 from portal.core.launch.site_files import RefusedFile
 from portal.errors import FieldError, InvalidRequest
 from portal.node.common.folder_name import HOME, name_problem
+from portal.node.common.reference import SCHEME
 
-GrantMounts = Callable[[Person, Sequence[Mount]], tuple[Mount, ...]]
-"""Storage.granted."""
+
+class GrantMounts(Protocol):
+    """Storage.granted."""
+
+    def __call__(
+        self, person: Person, mounts: Sequence[Mount], image: str = "", /
+    ) -> tuple[Mount, ...]:
+        """The mounts as permitted."""
+        ...
 
 
 class Storage:
@@ -66,14 +75,19 @@ class Storage:
             read_only=shared.access == READ,
         )
 
-    def granted(self, person: Person, mounts: Sequence[Mount]) -> tuple[Mount, ...]:
+    def granted(
+        self, person: Person, mounts: Sequence[Mount], image: str = ""
+    ) -> tuple[Mount, ...]:
         """The mounts as permitted: read-only where the folder is shared read-only.
 
-        Raises Unavailable, and InvalidRequest with the same text for folders that do not exist and
-        for those that are not shared with the user. Sends no command if there is nothing to check.
+        `image`: the user's own image, whose file must exist. Raises Unavailable, and InvalidRequest
+        with the same text for folders that do not exist and for those that are not shared with the
+        user. Sends no command if there is nothing to check.
         """
         own_folders = [mount.folder for mount in mounts if mount.folder != HOME and not mount.owner]
-        missing = self._files.missing_folders(person.name, own_folders) if own_folders else set()
+        file = "" if image.startswith(SCHEME) else image
+        checked = own_folders or file
+        missing = self._files.missing(person.name, own_folders, file) if checked else set()
         others = [(mount.owner, mount.name) for mount in mounts if mount.owner]
         permitted = self._permitted(person, others) if others else []
         shared_folders = {folder.name: folder for folder in permitted}
@@ -82,6 +96,8 @@ class Storage:
             for index, mount in enumerate(mounts)
             if mount.folder in missing or (mount.owner and mount.folder not in shared_folders)
         ]
+        if file in missing:
+            problems.append(FieldError(IMAGE, f"there is no file {file} that you may read"))
         if problems:
             raise InvalidRequest(problems)
         return tuple(

@@ -12,6 +12,7 @@ from portal.core.images.inventory import Inventory
 from portal.core.interfaces.auth import Accounts, AccountsFile, IdentityProvider
 from portal.core.interfaces.file_servers import FileServerHost
 from portal.core.interfaces.jobs import JobMeter, JobScheduler, Submitter
+from portal.core.interfaces.mail import MailServer
 from portal.core.interfaces.monitoring import Disk, Measures
 from portal.core.interfaces.systems import (
     Authenticator,
@@ -72,5 +73,9 @@ class Systems:
     clock: Clock
     identity_provider: IdentityProvider | None = None
     """The OpenID provider; None: the site has none."""
+    mail_server: MailServer | None = None
+    """None: the site has none."""
+    secret_key: Callable[[], str] = lambda: ""
+    """The portal's own key, which signs links that work without a log-in."""
     accounts_file: AccountsFile = lambda: None
     """Accounts by claim of that provider."""

@@ -350,6 +350,12 @@ class SessionStore:
             col(SessionRow.last_used) <= since,
         )
 
+    def changed_since(self, owner: str, since: datetime, soon: datetime) -> list[Session]:
+        """An owner's sessions that have become ready or ended since, or run and end by `soon`."""
+        ends_soon = (col(SessionRow.state) == State.RUNNING) & (col(SessionRow.deadline) <= soon)
+        lately = (col(SessionRow.ready) >= since, col(SessionRow.ended) >= since)
+        return self._where(col(SessionRow.owner) == owner, or_(*lately, ends_soon))
+
     def ended_unseen(self, owner: str, since: datetime, most: int) -> EndedLately:
         """An owner's ends since a time that they have not seen, the newest `most` of them."""
         # The same statement counts all of them, in the index.

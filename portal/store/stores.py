@@ -19,6 +19,7 @@ from portal.store.job_templates import JobTemplateStore
 from portal.store.jobs.pages import JobPageStore
 from portal.store.jobs.store import JobStore
 from portal.store.logins import LoginStore
+from portal.store.mail import MailStore
 from portal.store.notices import NoticeStore
 from portal.store.presets import PresetStore
 from portal.store.reading import snapshot
@@ -53,6 +54,7 @@ class Stores:
         self.attempts = AttemptStore(engine)
         self.administration = AdministrationStore(engine)
         self.notices = NoticeStore(engine)
+        self.mail = MailStore(engine)
         self.usage = UsageStore(engine)
         self.status = StatusStore(engine)
         self.heartbeats = HeartbeatStore(engine)

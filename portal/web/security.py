@@ -20,7 +20,13 @@ from portal.web.http.wsgi_types import Environ, StartResponse, Wsgi
 csrf = CSRFProtect()
 
 FOR_STRANGERS = frozenset(
-    {"auth.login", "auth.login_again", "auth.login_kept", "provider.back_channel"}
+    {
+        "auth.login",
+        "auth.login_again",
+        "auth.login_kept",
+        "pages.stop_mail",
+        "provider.back_channel",
+    }
 )
 """Endpoints of forms that may be sent without a login."""
 
@@ -29,9 +35,14 @@ FRONTEND = "HTTP_X_SLIPWAY_FRONTEND"
 FOR_RUNNERS, FOR_MONITORING = "runners", "monitoring"
 WATCHED = ("/livez", "/readyz", "/healthz", "/metrics")
 """Paths for monitoring, served under any host name."""
-WITHOUT_TOKEN = ("portal.web.auth.browser.login_kept", "portal.web.auth.provider.back_channel")
+WITHOUT_TOKEN = (
+    "portal.web.auth.browser.login_kept",
+    "portal.web.auth.provider.back_channel",
+    "portal.web.pages.account.notifications.stop_mail",
+)
 """Views that need no CSRF token: the first changes nothing, and a login has made its page's token
-invalid; the second is called by the OpenID provider, with a signed token."""
+invalid; the second is called by the OpenID provider, with a signed token, the third by mail
+programs, with a signed address."""
 
 
 class HostDispatcher:

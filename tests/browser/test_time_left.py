@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, StorageState, expect
 
 from tests.browser.conftest import LogIn, Picture
 from tests.slurm.conftest import MakeApi
@@ -71,7 +71,7 @@ def test_an_extension_shows_in_the_terminal(log_in: LogIn, api: Api) -> None:
     window = enter(log_in(WHO), api, session, "terminal")
     expect_on_screen(window, "min left", STARTS)
     api.ask("POST", f"/sessions/{session}/extend", json={"minutes": 240})
-    expect_on_screen(window, "clock2 · 4 h left")
+    expect_on_screen(window, "clock2 · over 4 h left")
 
 
 def chip(window: Page) -> Locator:
@@ -107,8 +107,51 @@ def test_jupyter_shows_the_time_left_and_extends(
     cluster.run("ctl", "scancel", f"--name={session}")
     api.wait_state(session, *OVER)
     expect(chip(window)).to_have_text("lab1 has ended", timeout=BEATS)
-    window.get_by_role("link", name="What happened, and launch again").click()
-    expect(window.get_by_role("heading", name="lab1 was ended")).to_be_visible()
+    with window.expect_popup() as opened:
+        window.get_by_role("link", name="What happened, and launch again").click()
+    expect(opened.value.get_by_role("heading", name="lab1 was ended")).to_be_visible(timeout=BEATS)
+
+
+def fill_in(page: Page, cluster: Cluster) -> None:
+    """Log in at the form."""
+    page.get_by_label("User name").fill(WHO)
+    page.get_by_label("Password").fill(cluster.password(WHO))
+    page.get_by_role("button", name="Log in").click()
+
+
+@pytest.mark.parametrize("version", ["3.13", "3.11"])
+def test_jupyter_goes_on_after_a_log_out_in_another_tab(
+    log_in: LogIn,
+    api: Api,
+    cluster: Cluster,
+    cookies: dict[str, StorageState],
+    picture: Picture,
+    version: str,
+) -> None:
+    """F1 of day.md: it said that the session had ended, and never asked again."""
+    session = api.running(name="lab2", version=version, **LAB)["id"]
+    cookies.pop(WHO, None)  # a log-in of its own, since it ends
+    page = log_in(WHO)
+    del cookies[WHO]
+    page.goto(f"{cluster.url}/sessions/{session}")
+    with page.expect_popup() as opened:
+        page.locator(".detail-do").get_by_role("button", name="JupyterLab").click()
+    window = opened.value
+    expect(chip(window)).to_have_text(re.compile("lab2"), timeout=STARTS)
+    window.evaluate("window.kept = 'not saved'")
+    page.locator("#account-menu summary").click()
+    page.get_by_role("button", name="Log out").click()
+    expect(chip(window)).to_have_text("Logged out", timeout=BEATS)
+    dialog = window.get_by_role("dialog", name="This window is logged out")
+    expect(dialog).to_contain_text("That does not end lab2")
+    picture(window, "jupyterlab-logged-out")
+    with window.expect_popup() as opened:
+        dialog.get_by_role("link", name="Log in again").click()
+    fill_in(opened.value, cluster)
+    expect(chip(window)).to_have_text(re.compile(r"lab2 ·|lab2$"), timeout=STARTS)
+    expect(dialog).to_be_hidden()
+    assert window.evaluate("window.kept") == "not saved"
+    assert api.get(session)["state"] == "RUNNING"
 
 
 def test_a_process_killed_for_want_of_memory_is_named(

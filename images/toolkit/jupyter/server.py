@@ -5,8 +5,9 @@ is started through kernel.py, which does the rest. Any other kernel is watched b
 it first answers. One that listens on TCP, or ends because it knows nothing else, is started again
 in a network namespace of its own, where HAProxy connects the server's unix sockets to its ports.
 
-In JupyterHub's servers it is an extension as well, which tells the server's own windows the time
-left; elsewhere the portal does, at the app's origin.
+It is an extension as well. What cells print without their window is kept for the notebook
+(recording.py). JupyterHub's servers tell their own windows the time left; elsewhere the portal
+does, at the app's origin.
 """
 
 from __future__ import annotations
@@ -25,6 +26,11 @@ from jupyter_server.base.handlers import APIHandler
 from jupyter_server.services.kernels.kernelmanager import ServerKernelManager
 from jupyter_server.utils import url_path_join
 from tornado.web import HTTPError, authenticated
+
+try:
+    import slipway_recording as recording
+except ImportError:  # Jupyter Server 1
+    recording = None
 
 START = str(Path(__file__).with_name("kernel.py"))
 LAUNCHERS = ("ipykernel_launcher", "ipykernel")
@@ -123,8 +129,15 @@ class KernelManager(ServerKernelManager):
 
     async def _async_post_start_kernel(self, **options):
         await super()._async_post_start_kernel(**options)
+        if recording is not None:
+            recording.listen(self)
         if not self._trying:
             self._begin_to_watch()
+
+    async def _async_cleanup_resources(self, *arguments, **options):
+        if recording is not None:
+            recording.stop(self)
+        await super()._async_cleanup_resources(*arguments, **options)
 
     def _begin_to_watch(self):
         if not self._guarded:
@@ -232,6 +245,10 @@ def _jupyter_server_extension_points():
 
 
 def _load_jupyter_server_extension(server):
+    if recording is not None:
+        recording.attach(server)
+    if "JUPYTERHUB_SERVICE_PREFIX" not in os.environ:
+        return  # the portal answers at the origins of its own apps
     path = url_path_join(server.web_app.settings["base_url"], ".slipway", "session")
     server.web_app.add_handlers(".*$", [(path, SessionHandler)])
 

@@ -51,13 +51,20 @@ def list_parse(output: bytes) -> list[Folder]:
     return home + [storage_folder(name, fields[1]) for name in fields[2:]]
 
 
-def missing_argv(storage: str, names: Collection[str]) -> list[str]:
-    """Print the names that are not storage folders."""
+def missing_argv(storage: str, names: Collection[str], file: str = "") -> list[str]:
+    """Print the names that are not storage folders, and a file's path if it cannot be read.
+
+    The path is below the storage folders, or absolute.
+    """
     directory = shlex.quote(storage.rstrip("/"))
-    return shell(
-        f"{ENTER}\nprintf '\\0'\nfor name in {shlex.join(names)}; do\n"
-        f'[ -d {directory}/"$name" ] || printf "%s\\0" "$name"\ndone'
-    )
+    steps = [ENTER, "printf '\\0'"]
+    if names:
+        steps.append(f"for name in {shlex.join(names)}; do")
+        steps += [f'[ -d {directory}/"$name" ] || printf "%s\\0" "$name"', "done"]
+    if file:
+        path = shlex.quote(file if file.startswith("/") else f"{storage.rstrip('/')}/{file}")
+        steps.append(f'[ -f {path} ] && [ -r {path} ] || printf "%s\\0" {shlex.quote(file)}')
+    return shell("\n".join(steps))
 
 
 def missing_parse(output: bytes) -> set[str]:

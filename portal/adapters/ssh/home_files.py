@@ -84,8 +84,8 @@ class HomeFiles(UserFiles):
         result = self._ask(user, folder_commands.list_argv(storage_of(user, self._storage)))
         return folder_commands.list_parse(result.stdout)
 
-    def missing_folders(self, user: str, names: Collection[str]) -> set[str]:
-        argv = folder_commands.missing_argv(storage_of(user, self._storage), names)
+    def missing(self, user: str, folders: Collection[str], file: str = "") -> set[str]:
+        argv = folder_commands.missing_argv(storage_of(user, self._storage), folders, file)
         return folder_commands.missing_parse(self._ask(user, argv).stdout)
 
     def make_folder(self, user: str, name: str) -> Folder:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from portal.core.apps.access import OpenApp
 from portal.core.apps.catalog import AppSpec
+from portal.core.apps.editors import editor_links
 from portal.core.launch.mounts import mount_name
 from portal.core.session.session import Home, Session
 
@@ -145,6 +146,13 @@ class SshEndpoint:
             "HostKeyAlias": self.alias,
         }
         return "\n".join([f"Host {self.name}", *(f"    {k} {v}" for k, v in lines.items())]) + "\n"
+
+    @property
+    def editors(self) -> dict[str, str]:
+        """Addresses for editors on the user's computer, by their titles."""
+        home = "" if self.session.home is Home.PERSISTENT else f"/home/{self.session.owner}"
+        folder = f"{home}/{self.folder}".rstrip("/") if home else ""
+        return editor_links(self.name, self.session.owner, folder)
 
     @property
     def commands(self) -> dict[str, str]:

@@ -134,8 +134,11 @@ class UserFiles(Protocol):
         """Folders to mount: the home directory, then storage folders by name (500 at most)."""
         ...
 
-    def missing_folders(self, user: str, names: Collection[str]) -> set[str]:
-        """The names of these that are not storage folders of the user."""
+    def missing(self, user: str, folders: Collection[str], file: str = "") -> set[str]:
+        """The names of these that are not storage folders of the user.
+
+        Also the path of the file, FOLDER/NAME or absolute, if it is no file that the user may read.
+        """
         ...
 
     def make_folder(self, user: str, name: str) -> Folder:

@@ -17,7 +17,7 @@ STATUS = "#{@slipway}"
 
 
 def time_left(seconds: float) -> str:
-    """The time left, rounded down, in steps that are coarse far from the end.
+    """The time left; far from the end how much it is at least, in coarse steps.
 
     A change redraws the status line; near the end that is once a minute.
     """
@@ -25,10 +25,11 @@ def time_left(seconds: float) -> str:
     if minutes < 1:
         return "less than 1 min"
     if minutes >= 120:
-        return f"{minutes // 60} h"
+        return f"over {minutes // 60} h"
     if minutes > 15:
         hours, remainder = divmod(minutes // 15 * 15, 60)
-        return " ".join(f"{n} {unit}" for n, unit in ((hours, "h"), (remainder, "min")) if n)
+        parts = ((hours, "h"), (remainder, "min"))
+        return " ".join(["over", *(f"{n} {unit}" for n, unit in parts if n)])
     return f"{minutes} min"
 
 

@@ -266,11 +266,19 @@ class Apps:
 
     def ended_session(self, person: Person, label: str) -> Session | None:
         """The user's own ended session whose app was last at this origin; else None."""
+        session = self._ended(label)
+        return session if session and session.owner == person.name else None
+
+    def has_ended(self, label: str, session_id: str) -> bool:
+        """Whether this session was the last one at this origin, and is over."""
+        session = self._ended(label) if session_id else None
+        return session is not None and session.id == session_id
+
+    def _ended(self, label: str) -> Session | None:
         ended = self._store.ended_at(label)
         session = self._sessions.get(ended) if ended else None
-        if session is None or session.owner != person.name:
-            return None
-        return session if session.state in OVER or session.state is State.ENDING else None
+        over = session and (session.state in OVER or session.state is State.ENDING)
+        return session if over else None
 
     def offered(self, session: Session) -> list[AppSpec]:
         """The apps that a session offers to its owner."""

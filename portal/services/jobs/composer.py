@@ -7,7 +7,7 @@ import logging
 import math
 import uuid
 from collections.abc import Callable, Collection
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -45,6 +45,7 @@ from portal.core.jobs.job import Job
 from portal.core.launch.mounts import Mount
 from portal.core.slurm_options import SlurmOptions
 from portal.errors import (
+    Conflict,
     FieldError,
     HomeUnusable,
     InvalidRequest,
@@ -65,6 +66,17 @@ _SUBMITTING = "This job is being submitted, or has been and the answer was lost.
 _UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _UTF16 = "this file is in UTF-16, by its byte-order mark (BOM): save it as UTF-8 without BOM"
 _NOT_TEXT = "this file is not text in UTF-8: submit it as a file instead"
+
+
+@dataclass(frozen=True)
+class JobScript:
+    """What a job runs."""
+
+    text: str
+    path: str
+    """Of the file that it was submitted from, which may have changed since; "" for others."""
+    image: str
+    """The image of the environment that it runs in; "" if it runs on the node itself."""
 
 
 class Composer:
@@ -290,6 +302,22 @@ class Composer:
         if submission is not None and submission.body and is_submission_of(job, submission):
             return submission.body
         return same_job(job, self._stored(person, number))
+
+    def script(self, person: Person, shown_id: str) -> JobScript:
+        """The script of one of the user's own jobs, from here, from Slurm or from its file.
+
+        Raises NotFound, and Conflict with the reason if it can be had nowhere any more.
+        """
+        body = self.again(person, shown_id)
+        text, path = str(body.get("script", "")), str(body.get("path", ""))
+        if path:
+            try:
+                text = self.read_script(person, path)
+            except InvalidRequest as error:
+                raise Conflict(f"{path}: {error.errors[0].message}.") from error
+        if not text:
+            raise Conflict("Slurm does not have the script of this job any more.")
+        return JobScript(text, path, str(body.get("image", "")))
 
     def _stored(self, person: Person, number: str) -> StoredJob:
         """A job's script as far as Slurm still has it."""

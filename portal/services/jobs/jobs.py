@@ -33,6 +33,7 @@ from portal.errors import Conflict, FieldError, InvalidRequest, NotFound, Unavai
 from portal.services.admin.administration import Administration
 from portal.services.extending import LEASE, Extender, Minutes
 from portal.store.jobs.store import JobStore
+from portal.store.sessions import SessionStore
 
 _NO_JOB = "There is no such job."
 _NO_TASK = (
@@ -51,6 +52,7 @@ class Jobs:
         self,
         *,
         store: JobStore,
+        sessions: SessionStore,
         slurm: JobScheduler,
         scheduler: Scheduler,
         administration: Administration,
@@ -59,6 +61,7 @@ class Jobs:
         clock: Clock,
     ) -> None:
         self._store = store
+        self._sessions = sessions
         self._slurm = slurm
         self._scheduler = scheduler
         self._administration = administration
@@ -105,9 +108,14 @@ class Jobs:
         """Why a job waits; None if it does not."""
         return explain_pending(job)
 
-    def end_text(self, job: Job) -> str:
-        """How it ended, in plain words; "" for a live job."""
-        return explain_end(job)
+    def end_texts(self, jobs: Sequence[Job]) -> dict[str, str]:
+        """How each ended, in plain words, by record; "" for a live job.
+
+        Of a session's job, in the session's words: to Slurm, the portal's account ended it.
+        """
+        ids = {job.session for job in jobs if job.session and job.report.state.over}
+        sessions = {each.id: each.end_text for each in self._sessions.get_many(ids)} if ids else {}
+        return {job.id: sessions.get(job.session or "") or explain_end(job) for job in jobs}
 
     def ahead_of(self, jobs: Sequence[Job]) -> dict[str, int]:
         """Number of jobs ahead of each pending one whose place in the queue matters, by record."""

@@ -161,7 +161,8 @@ class Launcher:
             raise TooMany(TOO_MANY)
         refuse_while_down(plan.view.cluster.status, self._clock())
         # Missing and unshared folders are refused; folders shared read-only are mounted so.
-        granted = request.model_copy(update={"mounts": self._grant(person, request.mounts)})
+        mounts = self._grant(person, request.mounts, request.image or "")
+        granted = request.model_copy(update={"mounts": mounts})
         tokens = [secrets.token_urlsafe(32) for _ in range(request.count)]
         created = self._sessions(plan._replace(request=granted), tokens, begin, preset)
         # Hashed, since the request may contain passwords.

@@ -33,7 +33,7 @@ from portal.store.jobs.sessions import session_like, unlinked
 from portal.store.jobs.size import JobsSize, jobs_size
 from portal.store.reading import reading
 from portal.store.tables import JobHistoryRow
-from portal.store.tables.jobs import IS_LIVE, JOBS, LACKS_TEXTS
+from portal.store.tables.jobs import IS_LIVE, IS_OVER, JOBS, LACKS_TEXTS
 
 PIECE = 500
 """Maximum of rows in one statement."""
@@ -214,6 +214,19 @@ class JobStore:
         """Number of rows on each tab that match all filters but the tab and the state."""
         with reading(self._readers) as db:
             return job_query.count_tabs(db, query, now)
+
+    def ended_since(self, owner: str, since: datetime, most: int) -> list[Job]:
+        """A user's jobs and tasks that ended since, the first of them; of their texts the name."""
+        mine = IS_OVER, JOBS.c.owner == owner, JOBS.c.ended >= since
+        with reading(self._readers) as db:
+            return job_query.jobs_where(db, *mine, order=JOBS.c.ended, limit=most, texts=False)
+
+    def live_arrays(self, arrays: Collection[str]) -> set[str]:
+        """Those of these arrays that have tasks in the queue."""
+        query = select(JOBS.c.array_id).distinct()
+        with reading(self._readers) as db:
+            numbers = db.scalars(query.where(IS_LIVE, JOBS.c.array_id.in_(map(int, arrays))))
+            return set(map(str, numbers))
 
     def states_of_array(self, array: str) -> Mapping[JobState, int]:
         """The number of all tasks of an array in each state, also of those without rows."""

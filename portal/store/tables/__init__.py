@@ -35,6 +35,7 @@ from portal.store.tables.jobs import (
     SubmissionRow,
 )
 from portal.store.tables.launch import PresetRow, RegistryLoginRow, TemplateRow
+from portal.store.tables.mail import MailChoiceRow, MessageRow
 from portal.store.tables.session import (
     LaunchKeyRow,
     SampleRow,
@@ -70,6 +71,8 @@ __all__ = [
     "LaunchKeyRow",
     "LeaseRow",
     "LoginRow",
+    "MailChoiceRow",
+    "MessageRow",
     "MountList",
     "NodeRow",
     "OriginRow",

@@ -18,7 +18,7 @@ from portal.core.auth.person import Person
 from portal.core.session.countdown import countdown, extension_choices, retention_text
 from portal.core.session.ended_lately import memory_kill
 from portal.core.session.session import OVER, State
-from portal.errors import Unauthorized
+from portal.errors import Gone, Unauthorized
 from portal.services.apps.gate import GateStatus
 from portal.web.context import services, site_rules
 from portal.web.gate.access import find_status, label_of_request, portal_url
@@ -44,7 +44,10 @@ class ExtendBody(BaseModel):
 
 @blueprint.get(ADDRESS)
 def show() -> ResponseReturnValue:
-    """The session's name and end, the folders to keep, and the possible extensions."""
+    """The session's name and end, the folders to keep, and the possible extensions.
+
+    With its id as `session`, 410 tells its end from a lost access (401).
+    """
     return _answer(_admit(READS))
 
 
@@ -87,6 +90,9 @@ def _admit(rate: Rate, refuse: Callable[[], None] = _refuse_foreign) -> GateStat
 def _require_status() -> GateStatus:
     gate = find_status()
     if gate is None or not gate.inside:
+        # Its end takes all cookies away. Only who was inside knows the id.
+        if services().apps.has_ended(label_of_request(), request.args.get("session", "")):
+            raise Gone("This session has ended.")
         raise Unauthorized("Open the app again from the portal.")
     return gate
 
@@ -96,11 +102,13 @@ def _answer(gate: GateStatus) -> ResponseReturnValue:
     time_left = countdown(session, site_rules(), now)
     room = 0 if gate.public else services().lifecycle.room(session)
     return jsonify(
+        id=session.id,
         name=session.name,
         now=now.isoformat(),
         ends=time_left.ends.isoformat() if time_left.ends else None,
         unused=time_left.unused,
         ending=session.state is State.ENDING or session.state in OVER,
+        why=session.end_text or session.stop_reason,
         kept=retention_text(session),
         extend=[{"minutes": m, "label": text} for m, text in extension_choices(room)],
         killed=session.oom_kills,

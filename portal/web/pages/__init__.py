@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from portal.web.pages.account import registries, slurm_accounts
+from portal.web.pages.account import notifications, registries, slurm_accounts
 from portal.web.pages.account import views as account
 from portal.web.pages.admin import nodes, notices, people, usage_report
 from portal.web.pages.admin import views as admin
@@ -16,6 +16,7 @@ from portal.web.pages.files import views as files
 from portal.web.pages.help import views as help_views
 from portal.web.pages.jobs import detail as job_detail
 from portal.web.pages.jobs import output as job_output
+from portal.web.pages.jobs import script as job_script
 from portal.web.pages.jobs import views as jobs
 from portal.web.pages.jobs.compose import templates as job_templates
 from portal.web.pages.jobs.compose import views as compose
@@ -41,12 +42,14 @@ __all__ = [
     "inside",
     "job_detail",
     "job_output",
+    "job_script",
     "job_templates",
     "jobs",
     "launch",
     "log",
     "nodes",
     "notices",
+    "notifications",
     "people",
     "presets",
     "registries",

@@ -11,7 +11,14 @@ from portal.web.context import services
 blueprint = Blueprint("pages", __name__)
 
 OPEN_TO_ALL = frozenset(
-    {"pages.healthz", "pages.help_page", "pages.ssh_port", "pages.ssh_host_key"}
+    {
+        "pages.healthz",
+        "pages.help_page",
+        "pages.ssh_port",
+        "pages.ssh_host_key",
+        "pages.ask_to_stop",
+        "pages.stop_mail",
+    }
 )
 
 

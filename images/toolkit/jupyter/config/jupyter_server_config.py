@@ -22,10 +22,13 @@ def load(name, file):
 
 
 settings = get_config()  # noqa: F821  (defined by traitlets)
+if jupyter_server.version_info[0] >= 2:
+    load("slipway_outputs", "outputs.py")
+    load("slipway_recording", "recording.py")
+    settings.ServerApp.kernel_websocket_connection_class = "slipway_recording.Connection"
 load("slipway_jupyter", "server.py")
 # Not in another server that a user starts in this one's terminal, with the same variables.
 if "--ServerApp.sock=" + os.environ.get("SLIPWAY_SOCKET", "") in sys.argv:
-    hub = "JUPYTERHUB_SERVICE_PREFIX" in os.environ
     load("slipway_settings", "settings.py").join(
         settings,
         sys.argv[1:],
@@ -36,7 +39,7 @@ if "--ServerApp.sock=" + os.environ.get("SLIPWAY_SOCKET", "") in sys.argv:
             ("ServerApp", "terminado_settings"): ({"shell_command": [os.environ["SHELL"]]}, {}),
             ("ServerApp", "jpserver_extensions"): (
                 {"jupyter_lsp": False},
-                {"slipway_jupyter": True} if hub else {},
+                {"slipway_jupyter": True},
             ),
         },
     )

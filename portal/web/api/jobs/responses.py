@@ -16,18 +16,21 @@ def job_response(job: Job) -> JobOut:
 
 
 def row_responses(rows: Sequence[JobRow]) -> list[JobOut]:
-    """The response models of the rows of a list; the positions in the queue take few queries."""
-    waiting = [row.job for row in rows if row.job.tab is JobTab.PENDING]
-    ahead = services().jobs.ahead_of(waiting)
-    return [JobOut.of(row.job, _facts(row, ahead.get(row.job.id))) for row in rows]
+    """The response models of the rows of a list; what is looked up takes few queries."""
+    jobs, listed = services().jobs, [row.job for row in rows]
+    ahead = jobs.ahead_of([job for job in listed if job.tab is JobTab.PENDING])
+    ends = jobs.end_texts(listed)
+    return [
+        JobOut.of(row.job, _facts(row, ahead.get(row.job.id), ends[row.job.id])) for row in rows
+    ]
 
 
-def _facts(row: JobRow, ahead: int | None) -> JobFacts:
+def _facts(row: JobRow, ahead: int | None, end_text: str) -> JobFacts:
     jobs = services().jobs
     return JobFacts(
         reason=jobs.reason(row.job),
         ahead=ahead,
-        end_text=jobs.end_text(row.job),
+        end_text=end_text,
         gpus=services().gpus,
         states=row.states if row.is_array else None,
     )

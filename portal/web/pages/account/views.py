@@ -30,12 +30,6 @@ def account() -> ResponseReturnValue:
     return _page(values, ("read",))
 
 
-@blueprint.get("/account/notifications")
-def notifications() -> ResponseReturnValue:
-    """The page with the switch for notifications of this browser."""
-    return render_template("notifications.html", person=person())
-
-
 def _page(
     values: dict[str, str],
     chosen: tuple[str, ...],

@@ -7,7 +7,8 @@ import secrets
 from flask import Response, make_response, redirect, render_template, request
 from flask.typing import ResponseReturnValue
 
-from portal.core.session.session import Session
+from portal.core.session.end_reasons import FINDING_OUT
+from portal.core.session.session import Session, State
 from portal.errors import InvalidRequest, NotFound
 from portal.web.context import person, services
 from portal.web.gate.links import enter_url
@@ -110,4 +111,7 @@ def _ended(session: Session) -> Response:
     """The page of an ended session whose app had this address; only for its owner."""
     key = secrets.token_urlsafe(16)
     page = render_template("ended.html", end=EndedSession(session), key=key, person=person())
-    return make_response(page, 410)
+    response = make_response(page, 410)
+    if session.state is State.ENDING or session.end_text == FINDING_OUT:
+        response.headers["Refresh"] = "3"  # until its end is known and explained
+    return response

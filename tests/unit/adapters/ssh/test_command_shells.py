@@ -99,7 +99,7 @@ def test_folders_and_logs(node: LoginNode) -> None:
     files = HomeFiles(node, ".slipway", "storage")
     made = files.make_folder("alice", "it's")
     assert files.folders("alice")[1:] == [made]
-    assert files.missing_folders("alice", ["it's", "b\nc"]) == {"b\nc"}
+    assert files.missing("alice", ["it's", "b\nc"]) == {"b\nc"}
     with pytest.raises(InvalidRequest, match="already have"):
         files.make_folder("alice", "it's")
     (node.home / ".slipway" / "logs").mkdir(parents=True)

@@ -39,9 +39,24 @@ def test_a_folder_is_created_listed_and_found(shell: ShellTransport, files: Home
     made = files.make_folder("alice", "data")
     assert made == Folder("data", str(shell.home / "storage" / "data"))
     assert files.folders("alice")[1:] == [made]
-    assert files.missing_folders("alice", ["data", "maps"]) == {"maps"}
+    assert files.missing("alice", ["data", "maps"]) == {"maps"}
     (shell.home / "storage" / "maps").write_text("no folder")
-    assert files.missing_folders("alice", ["maps"]) == {"maps"}
+    assert files.missing("alice", ["maps"]) == {"maps"}
+
+
+def test_the_file_of_an_own_image_must_be_readable(
+    shell: ShellTransport, files: HomeFiles, tmp_path: Path
+) -> None:
+    (shell.home / "storage/images/deep").mkdir(parents=True)
+    for path in ("images/it's.sif", "images/deep/mine.sif"):
+        assert files.missing("alice", [], path) == {path}
+        (shell.home / "storage" / path).write_text("SIF")
+        assert files.missing("alice", ["images", "other"], path) == {"other"}
+    assert files.missing("alice", [], "images/deep") == {"images/deep"}
+    site = tmp_path / "site.sif"
+    assert files.missing("alice", [], str(site)) == {str(site)}
+    site.write_text("SIF")
+    assert files.missing("alice", [], str(site)) == set()
 
 
 def test_only_folders_count_whatever_their_names(shell: ShellTransport, files: HomeFiles) -> None:
@@ -66,7 +81,7 @@ def test_output_of_the_login_shell_is_not_parsed_as_folders(
     files.make_folder("alice", "data")
     shell.chat = b"Welcome!\nquota: 5 GB\n"
     assert names(files) == ["home", "data"]
-    assert files.missing_folders("alice", ["data", "maps"]) == {"maps"}
+    assert files.missing("alice", ["data", "maps"]) == {"maps"}
     assert files.make_folder("alice", "maps").path == str(shell.home / "storage" / "maps")
 
 
@@ -82,7 +97,7 @@ def test_storage_may_be_elsewhere(shell: ShellTransport, tmp_path: Path) -> None
     assert made.path == f"{tmp_path}/big/alice/data"
     assert (tmp_path / "big" / "alice" / "data").is_dir()
     assert files.folders("alice")[1:] == [made]
-    assert files.missing_folders("alice", ["data", "x"]) == {"x"}
+    assert files.missing("alice", ["data", "x"]) == {"x"}
     assert HomeFiles(shell, ".slipway", f"{tmp_path}/big/{{user}}").folders("bob")[1:] == []
 
 
@@ -127,6 +142,6 @@ def test_a_missing_home_is_not_an_empty_one(shell: ShellTransport, files: HomeFi
     with pytest.raises(HomeUnusable, match=words):
         files.folders("alice")
     with pytest.raises(HomeUnusable, match=words):
-        files.missing_folders("alice", ["data"])
+        files.missing("alice", ["data"])
     with pytest.raises(HomeUnusable, match=words):
         files.make_folder("alice", "data")

@@ -42,11 +42,11 @@ def answer(seconds: float | None, unused: bool = False) -> dict[str, object]:
 @pytest.mark.parametrize(
     ("seconds", "text"),
     [
-        (8 * 3600 + 1, "8 h"),
-        (2 * 3600 - 1, "1 h 45 min"),
-        (3600, "1 h"),
-        (3599, "45 min"),
-        (16 * 60, "15 min"),
+        (8 * 3600 + 1, "over 8 h"),
+        (2 * 3600 - 1, "over 1 h 45 min"),
+        (3600, "over 1 h"),
+        (3599, "over 45 min"),
+        (16 * 60, "over 15 min"),
         (14 * 60 + 59, "14 min"),
         (60, "1 min"),
         (59, "less than 1 min"),
@@ -64,7 +64,7 @@ def test_an_hour_changes_the_line_rarely() -> None:
         countdown.tell(answer(seconds))
     # 3 h, 2 h, then quarters of an hour.
     assert len(tmux.status) == 9
-    assert tmux.status[0] == "silver1 · 3 h left"
+    assert tmux.status[0] == "silver1 · over 3 h left"
     assert tmux.messages == []
 
 

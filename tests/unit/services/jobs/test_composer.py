@@ -18,9 +18,17 @@ from portal.core.cluster.limits import Association, Limits, PartitionAccess, Qos
 from portal.core.jobs.compose.drafts import SCRIPTS_KEPT
 from portal.core.jobs.compose.submission import JobRequest
 from portal.core.jobs.job import Job, JobTexts
-from portal.errors import InvalidRequest, KeyReused, OutcomeUnknown, Unavailable
+from portal.errors import (
+    Conflict,
+    InvalidRequest,
+    KeyReused,
+    NotFound,
+    OutcomeUnknown,
+    Unavailable,
+)
 from portal.node.batch.request import Request
 from portal.node.batch.submit.wrapped import batch_script
+from portal.services.jobs.composer import JobScript
 from portal.store.tables import AuditRow, SubmissionRow
 from tests.support.fakes import World, make_world
 from tests.unit.web.conftest import make_settings
@@ -280,6 +288,24 @@ def test_the_sites_own_folders_are_mounted_anyway(
     found = again(world, job(world, command="run.sh"), monkeypatch)
     assert (found["image"], found["script"]) == ("python/3.13", SCRIPT)
     assert found["options"] == ["--mount=/home/alice/x:ro"]
+
+
+def test_the_script_of_a_job_is_shown_from_where_it_is(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    composer, mine = world.services.composer, job(world, command="/home/alice/run")
+    monkeypatch.setattr(composer, "_job_of", lambda _person, _id: mine)
+    with pytest.raises(Conflict, match="/home/alice/run: "):
+        composer.script(ALICE, "7")
+    world.slurm.files["/home/alice/run"] = b"#!/bin/sh\nid\n"
+    assert composer.script(ALICE, "7") == JobScript("#!/bin/sh\nid\n", "/home/alice/run", "")
+    mine = job(world, command="run")
+    with pytest.raises(Conflict, match="does not have the script"):
+        composer.script(ALICE, "7")
+    world.slurm.stored["7"] = SCRIPT.encode()
+    assert composer.script(ALICE, "7") == JobScript(SCRIPT, "", "")
+    with pytest.raises(NotFound):
+        composer.script(BOB, "7")
 
 
 def test_keys_end_after_their_time(world: World) -> None:

@@ -16,7 +16,7 @@ from portal.errors import Conflict, InvalidRequest, NotFound
 from portal.services.extending import LEASE
 from tests.support.fakes import World, make_world
 from tests.support.followed_jobs import follow_queue, followed_job, queue_job
-from tests.support.sessions import ADMIN, ALICE, BOB, REQUEST
+from tests.support.sessions import ADMIN, ALICE, BOB, REQUEST, make_ready, poll_slurm
 from tests.support.slurm import FakeJob
 
 
@@ -46,6 +46,12 @@ def events(world: World) -> list[tuple[str, str, str, str]]:
 
 
 # Reading
+
+
+def end_text(world: World, number: str) -> str:
+    """How a job ended, in words."""
+    job = followed_job(world, number)
+    return world.services.jobs.end_texts([job])[job.id]
 
 
 def test_others_jobs_are_indistinguishable_from_none(world: World) -> None:
@@ -117,11 +123,8 @@ def test_reasons_places_and_ends(world: World) -> None:
     assert held is not None
     assert held.advice == "Release it, and it takes its turn."
     assert jobs.ahead_of([followed_job(world, "7"), followed_job(world, "8")]) == {"8": 0}
-    assert (
-        jobs.end_text(followed_job(world, "9"))
-        == "It failed with exit code 7. Its output may say why."
-    )
-    assert jobs.end_text(followed_job(world, "8")) == ""
+    assert end_text(world, "9") == "It failed with exit code 7. Its output may say why."
+    assert end_text(world, "8") == ""
 
 
 # Acting
@@ -158,7 +161,7 @@ def test_the_end_names_who_cancelled_it_here(world: World) -> None:
     world.clock.advance(seconds=5)
     world.worker.settle()
     words = "admin (an administrator) cancelled it while it ran."
-    assert world.services.jobs.end_text(followed_job(world, "7")) == words
+    assert end_text(world, "7") == words
     world.slurm.requeue(job)
     job.submitted = 60
     follow_queue(world)
@@ -167,7 +170,7 @@ def test_the_end_names_who_cancelled_it_here(world: World) -> None:
     world.clock.advance(seconds=5)
     world.worker.settle()
     words = "carol (an administrator) cancelled it before it started."
-    assert world.services.jobs.end_text(followed_job(world, "7")) == words
+    assert end_text(world, "7") == words
 
 
 def test_an_array_one_task_or_all_parts_of_a_heterogeneous_job(world: World) -> None:
@@ -269,6 +272,17 @@ def test_a_sessions_job_is_left_to_its_page(world: World) -> None:
 
 
 # More time
+
+
+def test_a_sessions_job_ends_in_the_sessions_words(world: World) -> None:
+    """To Slurm, the account that the portal uses cancelled it."""
+    session = make_ready(world, world.launch(ALICE, REQUEST))
+    follow_queue(world)
+    world.sessions.stop(ALICE, session.id)
+    world.slurm.finish(world.slurm.jobs[0], "CANCELLED by 1003")
+    poll_slurm(world)
+    follow_queue(world)
+    assert end_text(world, "1") == "Ended by alice."
 
 
 def test_more_time_within_the_limits(operated: World) -> None:

@@ -189,3 +189,14 @@ def test_a_kill_is_told_and_after_the_end_there_is_nothing(
     api("alice")("DELETE", f"/sessions/{runner.session.id}")
     world.worker.poll()
     assert inside.get(ADDRESS).status_code == 401
+    assert inside.get(f"{ADDRESS}?session={runner.session.id}").status_code == 410
+    assert inside.get(f"{ADDRESS}?session=another").status_code == 401
+
+
+def test_a_lost_login_is_no_end(app: Flask, alice: Browser, runner: Runner) -> None:
+    inside = opened(app, alice, runner)
+    told = read(inside)
+    assert told["id"] == runner.session.id
+    alice.post("/logout")
+    assert inside.get(f"{ADDRESS}?session={told['id']}").status_code == 401
+    assert inside.get(f"{ADDRESS}?session=another").status_code == 401

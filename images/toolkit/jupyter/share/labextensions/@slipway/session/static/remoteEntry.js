@@ -11,6 +11,7 @@
   const HIDDEN_EVERY = 60_000;
   const MARKS = [15, 5, 1]; // minutes before the end at which a notice is shown
   const MINUTE = 60_000;
+  const OUTPUTS_EVERY = 2000; // milliseconds
 
   const STYLE = `
 .slipway { display: flex; align-items: center; margin-left: auto; padding: 0 8px; overflow: visible !important;
@@ -67,10 +68,17 @@
     return hours ? `${hours} h ${rest} min left` : `${rest} min left`;
   }
 
+  const LIVE = "live";
+  const OUT = "out"; // this browser may no longer ask about the session, which goes on
+  const OVER = "over";
+
   class Session {
-    constructor(node) {
+    // `recovered` is called when the server can be used again.
+    constructor(node, recovered) {
+      this.recovered = recovered;
       this.data = null;
-      this.over = false;
+      this.state = LIVE;
+      this.closeDialog = () => {};
       this.ahead = 0; // milliseconds by which this clock is ahead of the portal's
       this.mark = null;
       this.kill = undefined;
@@ -96,18 +104,25 @@
     async ask() {
       clearTimeout(this.timer);
       try {
+        const address = HUB || !this.data ? ADDRESS : `${ADDRESS}?session=${this.data.id}`;
+        const response = await fetch(address, { redirect: HUB ? "manual" : "error", cache: "no-store", headers: marks() });
+        if (response.ok) this.take(await response.json());
+        else if (response.status === 401 || (HUB && response.status === 403)) this.leave(OUT);
         // Where the server was, JupyterHub redirects to its own pages.
-        const response = await fetch(ADDRESS, { redirect: HUB ? "manual" : "error", cache: "no-store", headers: marks() });
-        if (response.type === "opaqueredirect") this.end();
-        else if (response.ok) this.take(await response.json());
-        else if (response.status === 401 || response.status === 404) this.end();
+        else if (response.status === 410 || response.type === "opaqueredirect") this.leave(OVER);
       } catch {
         // The portal is away for a moment: what is shown stays.
       }
-      if (!this.over) this.timer = setTimeout(() => this.ask(), document.hidden ? HIDDEN_EVERY : EVERY);
+      if (this.data?.ending) return; // the portal itself says that it is over
+      const seldom = document.hidden || this.state === OVER;
+      this.timer = setTimeout(() => this.ask(), seldom ? HIDDEN_EVERY : EVERY);
     }
 
     take(data) {
+      if (this.data && data.id !== this.data.id) { // another session has this address now
+        this.leave(OVER);
+        return;
+      }
       this.data = data;
       this.ahead = Date.now() - Date.parse(data.now);
       if (data.killed !== this.kill) {
@@ -115,8 +130,12 @@
         if (this.kill !== undefined && data.killed) this.tell(data.killed_text, null);
         this.kill = data.killed;
       }
-      if (data.ending) this.end();
-      else this.draw();
+      if (data.ending) {
+        this.leave(OVER);
+        return;
+      }
+      if (this.state !== LIVE) this.recover();
+      this.draw();
     }
 
     get remaining() {
@@ -124,7 +143,7 @@
     }
 
     draw() {
-      if (!this.data || this.over) return;
+      if (!this.data || this.state !== LIVE) return;
       const { name, unused } = this.data;
       const remaining = this.remaining;
       const soon = remaining !== null && remaining <= MARKS[0] * MINUTE;
@@ -161,7 +180,7 @@
 
     toggle() {
       if (!this.box.hidden) return this.close();
-      if (this.over) return location.assign(this.data.ended);
+      if (this.state !== LIVE) return this.showDialog();
       this.news.hidden = true;
       const { name, ends, kept, unused, sessions } = this.data;
       const time = ends && new Date(Date.parse(ends) + this.ahead).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
@@ -214,20 +233,50 @@
       button.disabled = false;
     }
 
-    end() {
-      if (this.over || !this.data) return;
-      this.over = true;
+    recover() {
+      this.state = LIVE;
+      this.mark = null;
+      this.closeDialog();
+      this.recovered();
+    }
+
+    leave(state) {
+      if (this.state === state || !this.data) return;
+      this.state = state;
       this.chip.hidden = false;
       this.chip.className = "slipway-chip over";
-      this.chip.textContent = `${this.data.name} has ended`;
+      this.chip.textContent = state === OUT ? "Logged out" : `${this.data.name} has ended`;
+      this.chip.title = "";
       this.box.hidden = true;
-      const text = "Kernels and terminals have stopped, and nothing can be saved here any more.";
-      const link = element("a", { href: this.data.ended, textContent: "What happened, and launch again" });
-      const close = element("button", { type: "button", textContent: "Dismiss" });
-      const buttons = element("div", { className: "slipway-buttons" }, link, close);
-      const box = element("dialog", { className: "slipway-box" }, ...this.content(`${this.data.name} has ended`, text), buttons);
-      box.setAttribute("aria-label", `${this.data.name} has ended`);
       this.news.hidden = true;
+      this.showDialog();
+    }
+
+    // The links open a new tab: this one may have what is not saved yet.
+    words() {
+      const { name } = this.data;
+      if (this.state === OUT) {
+        return {
+          title: "This window is logged out",
+          text: `That does not end ${name}: its kernels go on, but nothing can be saved here until you log in again. This window then goes on by itself.`,
+          link: "Log in again",
+        };
+      }
+      return {
+        title: `${name} has ended`,
+        text: `${this.data.why ? `${this.data.why} ` : ""}Kernels and terminals have stopped, and nothing can be saved here any more. Copy what you need from this window before you close it.`,
+        link: "What happened, and launch again",
+      };
+    }
+
+    showDialog() {
+      this.closeDialog();
+      const { title, text, link } = this.words();
+      const leads = element("a", { href: this.data.ended, target: "_blank", rel: "noopener", textContent: link });
+      const close = element("button", { type: "button", textContent: "Dismiss" });
+      const buttons = element("div", { className: "slipway-buttons" }, leads, close);
+      const box = element("dialog", { className: "slipway-box" }, ...this.content(title, text), buttons);
+      box.setAttribute("aria-label", title);
       document.body.append(box);
       box.showModal();
       // Jupyter's own dialogs, about a server that does not answer, would cover it.
@@ -238,12 +287,64 @@
         box.showModal();
       });
       above.observe(document.body, { childList: true });
-      close.addEventListener("click", () => {
+      this.closeDialog = () => {
         above.disconnect();
-        box.close();
-      });
+        box.remove();
+        this.closeDialog = () => {};
+      };
+      close.addEventListener("click", () => this.closeDialog());
+      box.addEventListener("close", () => box.open || this.closeDialog()); // open again: it was raised
     }
   }
+
+  // Kernels' connections, which Jupyter tries to restore for some minutes only.
+  function reconnect(app) {
+    for (const widget of app.shell.widgets("main")) {
+      const kernel = widget.sessionContext?.session?.kernel;
+      if (kernel && kernel.connectionStatus !== "connected") kernel.reconnect().catch(() => {});
+    }
+  }
+
+  class DisposableNothing {
+    isDisposed = false;
+
+    dispose() {
+      this.isDisposed = true;
+    }
+  }
+
+  // What cells print that another window runs, which is away: until they end, or this window runs them itself.
+  async function follow(panel, context) {
+    const shown = new Map(); // by cell
+    for (;;) {
+      const own = panel.sessionContext.session?.kernel?.clientId;
+      const address = `${PAGE.baseUrl}api/slipway/outputs?path=${encodeURIComponent(context.path)}`;
+      const response = await fetch(address, { cache: "no-store", headers: marks() });
+      if (!response.ok || panel.isDisposed) return;
+      const { executions } = await response.json();
+      const others = executions.filter(({ client }) => client !== own);
+      for (const execution of others) {
+        const text = JSON.stringify(execution);
+        if (shown.get(execution.cell) !== text) fill(panel, execution);
+        shown.set(execution.cell, text);
+      }
+      if (!others.some(({ running }) => running)) return;
+      await new Promise((done) => { setTimeout(done, OUTPUTS_EVERY); });
+      if (panel.isDisposed) return;
+    }
+  }
+
+  function fill(panel, { cell, code, count, running, outputs }) {
+    const codes = panel.content.widgets.filter(({ model }) => model.type === "code");
+    const same = codes.filter(({ model }) => sourceOf(model) === code);
+    const widget = codes.find(({ model }) => model.id === cell) ?? (same.length === 1 ? same[0] : null);
+    if (!widget || (!count && !running)) return;
+    if (JSON.stringify(widget.model.outputs.toJSON()) !== JSON.stringify(outputs)) widget.model.outputs.fromJSON(outputs);
+    if (!running) widget.model.executionCount = count;
+    widget.setPrompt(running ? "*" : `${count}`);
+  }
+
+  const sourceOf = (model) => model.sharedModel?.getSource?.() ?? model.value.text;
 
   const plugin = (widgets) => ({
     id: `${NAME}:plugin`,
@@ -255,7 +356,16 @@
       widget.id = "slipway-session";
       widget.addClass("slipway");
       app.shell.add(widget, "top", { rank: 20000 });
-      new Session(widget.node);
+      new Session(widget.node, () => reconnect(app));
+      app.docRegistry.addWidgetExtension("Notebook", {
+        createNew(panel, context) {
+          context.ready
+            .then(() => panel.sessionContext.ready)
+            .then(() => follow(panel, context))
+            .catch(() => {}); // without it, the notebook is as Jupyter has it
+          return new DisposableNothing();
+        },
+      });
     },
   });
 
